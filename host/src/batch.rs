@@ -1,0 +1,8 @@
+//! The wire batch: views over polled bytes, user headers, and the batches that are sent.
+
+pub mod headers;
+mod outgoing;
+mod polled;
+
+pub use outgoing::{Chunks, FRAME_LIMIT, Outgoing, encode_send, frame_size};
+pub use polled::{DecodeError, Frame, Polled};

@@ -1,0 +1,159 @@
+//! Batches on their way out: splitting by Iggy's limits, and encoding.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use iggy_binary_protocol::batch::{
+    BATCH_HEADER_SIZE, BATCH_MESSAGE_HEADER_SIZE, MAX_TIMESTAMP_DELTA_MICROS,
+};
+use iggy_binary_protocol::requests::messages::{RawMessage, SendMessagesEncoder};
+use iggy_binary_protocol::{WireError, WireIdentifier, WirePartitioning};
+
+/// Most bytes that the messages of one send may take. A request frame of Iggy is limited to 64 MiB; the rest is
+/// room for the request header, the names and the batch header.
+pub const FRAME_LIMIT: usize = 64 * 1024 * 1024 - 2048;
+
+/// One message to send.
+#[derive(Debug, Clone, Copy)]
+pub struct Outgoing<'a> {
+    /// Sent as it is, also when it is 0.
+    pub id: u128,
+    /// Microseconds since the Unix epoch.
+    pub origin_timestamp: u64,
+    /// User headers in wire form.
+    pub headers: &'a [u8],
+    /// The content.
+    pub payload: &'a [u8],
+}
+
+impl Outgoing<'_> {
+    /// Whether this is the same message as `other`, given that both are in the order in which they were due.
+    ///
+    /// An id with its time of production names a message, also when a guest rewrites it differently each time;
+    /// only a message without an id is told by its content.
+    pub fn same_as(&self, other: &Outgoing<'_>) -> bool {
+        self.id == other.id
+            && self.origin_timestamp == other.origin_timestamp
+            && (self.id != 0 || (self.headers == other.headers && self.payload == other.payload))
+    }
+}
+
+/// Bytes that a message takes in a batch.
+pub const fn frame_size(payload: usize, headers: usize) -> usize {
+    BATCH_MESSAGE_HEADER_SIZE + payload + headers
+}
+
+/// The request body that sends `messages` to one partition.
+///
+/// # Errors
+/// [`WireError`] when `messages` is empty or breaks a limit that [`Chunks`] keeps.
+pub fn encode_send(
+    stream: &str,
+    topic: &str,
+    partition: u32,
+    messages: &[Outgoing<'_>],
+) -> Result<Bytes, WireError> {
+    let stream = WireIdentifier::named(stream)?;
+    let topic = WireIdentifier::named(topic)?;
+    let partitioning = WirePartitioning::PartitionId(partition);
+    let raw: Vec<RawMessage<'_>> = messages
+        .iter()
+        .map(|message| RawMessage {
+            id: message.id,
+            origin_timestamp: message.origin_timestamp,
+            headers: (!message.headers.is_empty()).then_some(message.headers),
+            payload: message.payload,
+        })
+        .collect();
+    let size = SendMessagesEncoder::encoded_size(&stream, &topic, &partitioning, &raw);
+    let mut body = BytesMut::with_capacity(size);
+    SendMessagesEncoder::encode(&mut body, &stream, &topic, &partitioning, &raw)?;
+    Ok(body.freeze())
+}
+
+/// Splits messages into ranges that one send each can carry: by count, by bytes, and by the span of origin
+/// timestamps, which Iggy limits to 2^32 microseconds (71 minutes).
+#[derive(Debug)]
+pub struct Chunks<'a> {
+    messages: &'a [Outgoing<'a>],
+    most_messages: usize,
+    most_bytes: usize,
+    next: usize,
+}
+
+impl<'a> Chunks<'a> {
+    /// Ranges over `messages` of at most `most_messages` messages and `most_bytes` bytes; a single message may
+    /// be larger than `most_bytes`.
+    pub fn new(messages: &'a [Outgoing<'a>], most_messages: usize, most_bytes: usize) -> Self {
+        Self {
+            messages,
+            most_messages: most_messages.max(1),
+            most_bytes,
+            next: 0,
+        }
+    }
+}
+
+impl Iterator for Chunks<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let start = self.next;
+        let first = self.messages.get(start)?;
+        let (mut earliest, mut latest) = (first.origin_timestamp, first.origin_timestamp);
+        let mut bytes = BATCH_HEADER_SIZE;
+        for (index, message) in self.messages.iter().enumerate().skip(start) {
+            bytes += frame_size(message.payload.len(), message.headers.len());
+            earliest = earliest.min(message.origin_timestamp);
+            latest = latest.max(message.origin_timestamp);
+            let full = index - start >= self.most_messages
+                || bytes > self.most_bytes
+                || latest - earliest > MAX_TIMESTAMP_DELTA_MICROS;
+            if full && index > start {
+                self.next = index;
+                return Some(start..index);
+            }
+        }
+        self.next = self.messages.len();
+        Some(start..self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn chunks_tile_the_messages_and_keep_every_limit(
+            sizes in prop::collection::vec((0_usize..400, 0_u64..3 * MAX_TIMESTAMP_DELTA_MICROS), 0..60),
+            most_messages in 1_usize..10,
+            most_bytes in 300_usize..2000,
+        ) {
+            let payload = [7_u8; 400];
+            let messages: Vec<_> = sizes
+                .iter()
+                .map(|&(size, origin_timestamp)| Outgoing {
+                    id: 1,
+                    origin_timestamp,
+                    headers: &[],
+                    payload: &payload[..size],
+                })
+                .collect();
+            let mut next = 0;
+            for range in Chunks::new(&messages, most_messages, most_bytes) {
+                prop_assert_eq!(range.start, next);
+                prop_assert!(!range.is_empty());
+                next = range.end;
+                let chunk = &messages[range];
+                prop_assert!(chunk.len() <= most_messages);
+                let bytes: usize = chunk.iter().map(|m| frame_size(m.payload.len(), 0)).sum();
+                prop_assert!(chunk.len() == 1 || bytes + BATCH_HEADER_SIZE <= most_bytes);
+                prop_assert!(encode_send("s", "t", 0, chunk).is_ok());
+            }
+            prop_assert_eq!(next, messages.len());
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A poll reply, verified and indexed but not copied.
+
+use bytes::Bytes;
+use iggy_binary_protocol::batch::{BATCH_HEADER_SIZE, BATCH_MESSAGE_HEADER_SIZE, BatchHeader};
+use iggy_binary_protocol::batch::{BatchIntegrity, decode_batch_slice_with};
+use iggy_binary_protocol::codec::WireDecode;
+use iggy_binary_protocol::responses::messages::PollMessagesResponseHeader;
+use twox_hash::XxHash3_64;
+
+/// A poll reply that is not what the protocol says; nothing of it is used.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// Broken framing.
+    #[error("the poll reply is malformed: {0}")]
+    Malformed(String),
+    /// A message's bytes do not match its checksum.
+    #[error("message at offset {offset} is corrupt: its checksum does not match its bytes")]
+    Corrupt {
+        /// Offset of the message at the source.
+        offset: u64,
+    },
+}
+
+/// One message of a [`Polled`] batch: its numbers, and where its bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Offset in the polled partition.
+    pub offset: u64,
+    /// Time of appending, in microseconds since the Unix epoch.
+    pub timestamp: u64,
+    /// Time of production, in microseconds since the Unix epoch.
+    pub origin_timestamp: u64,
+    /// Message id as the producer gave it; 0 when it gave none.
+    pub id: u128,
+    payload_start: usize,
+    payload_length: usize,
+    headers_length: usize,
+}
+
+/// The messages of one poll reply, in offset order.
+#[derive(Debug, Clone, Default)]
+pub struct Polled {
+    /// Highest offset of the partition when it was polled; 0 also when it never held a message.
+    pub current_offset: u64,
+    bytes: Bytes,
+    frames: Vec<Frame>,
+}
+
+impl Polled {
+    /// Indexes a poll reply and checks every message's checksum.
+    ///
+    /// # Errors
+    /// [`DecodeError`] on broken framing or on a checksum that does not match.
+    pub fn decode(reply: Bytes) -> Result<Self, DecodeError> {
+        let malformed = |error: &dyn std::fmt::Display| DecodeError::Malformed(error.to_string());
+        let (head, mut position) =
+            PollMessagesResponseHeader::decode(&reply).map_err(|error| malformed(&error))?;
+        let mut frames = Vec::with_capacity(head.messages_count as usize);
+        while position < reply.len() {
+            // The checksum of a record is as stored, also for a slice of it; those of its messages always hold.
+            let record = decode_batch_slice_with(&reply[position..], BatchIntegrity::LayoutOnly)
+                .map_err(|error| malformed(&error))?;
+            let blob_start = position + BATCH_HEADER_SIZE;
+            for framed in record.iter_with_offsets() {
+                let frame = index(
+                    &record.header,
+                    &framed.message.header,
+                    blob_start + framed.start,
+                );
+                let covered = &record.blob()[framed.start + 8..framed.end];
+                if XxHash3_64::oneshot(covered) != framed.message.header.checksum {
+                    return Err(DecodeError::Corrupt {
+                        offset: frame.offset,
+                    });
+                }
+                frames.push(frame);
+            }
+            position += record.header.total_size();
+        }
+        Ok(Self {
+            current_offset: head.current_offset,
+            bytes: reply,
+            frames,
+        })
+    }
+
+    /// The messages' numbers, in offset order.
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    /// Whether the reply held no message.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// The payload of one of this batch's frames.
+    pub fn payload(&self, frame: &Frame) -> &[u8] {
+        &self.bytes[frame.payload_start..frame.payload_start + frame.payload_length]
+    }
+
+    /// The user headers of one of this batch's frames, in wire form.
+    pub fn headers(&self, frame: &Frame) -> &[u8] {
+        let start = frame.payload_start + frame.payload_length;
+        &self.bytes[start..start + frame.headers_length]
+    }
+
+    /// Size of the reply in bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+fn index(
+    record: &BatchHeader,
+    header: &iggy_binary_protocol::batch::BatchMessageHeader,
+    start: usize,
+) -> Frame {
+    Frame {
+        offset: record.base_offset + u64::from(header.offset_delta),
+        timestamp: record.base_timestamp,
+        origin_timestamp: record.origin_timestamp + u64::from(header.timestamp_delta),
+        id: header.id,
+        payload_start: start + BATCH_MESSAGE_HEADER_SIZE,
+        payload_length: header.payload_length as usize,
+        headers_length: header.user_headers_length as usize,
+    }
+}

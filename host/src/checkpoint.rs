@@ -1,0 +1,90 @@
+//! Checkpoints: how far each lane has settled, and what its destinations confirmed.
+
+mod store;
+mod writer;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use store::{LocalStore, StoreError};
+pub use writer::Writer;
+
+use crate::cluster::Partition;
+
+/// Names a lane in the checkpoint store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LaneKey {
+    /// Name of the link.
+    pub link: String,
+    /// Name of the source cluster.
+    pub cluster: String,
+    /// Stream at the source.
+    pub stream: String,
+    /// Topic at the source.
+    pub topic: String,
+    /// Partition at the source.
+    pub partition: u32,
+}
+
+impl fmt::Display for LaneKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            link,
+            cluster,
+            stream,
+            topic,
+            partition,
+        } = self;
+        write!(formatter, "{link} {cluster}:{stream}/{topic}/{partition}")
+    }
+}
+
+/// How far a lane is. Everything that it sent from source offsets below `next_offset` lies, at each destination
+/// partition, below that partition's mark; everything after lies at or above it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Every message below this source offset is settled: acknowledged, dropped on purpose or dead-lettered.
+    pub next_offset: u64,
+    /// The last settled message, by which a purged or replaced source is told.
+    pub last: Option<LastSettled>,
+    /// What each destination partition confirmed.
+    pub destinations: Vec<Mark>,
+}
+
+/// The last message that a lane settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastSettled {
+    /// Its offset at the source.
+    pub offset: u64,
+    /// Its id; 0 when it has none.
+    pub id: u128,
+    /// Its time of production, in microseconds since the Unix epoch.
+    pub origin_timestamp: u64,
+}
+
+/// What one destination partition confirmed to a lane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Stream at the destination.
+    pub stream: String,
+    /// Topic at the destination.
+    pub topic: String,
+    /// Partition at the destination.
+    pub partition: u32,
+    /// The offset after the lane's last confirmed message, or the partition's end when the lane first used it.
+    pub next_offset: u64,
+    /// Id of the lane's last confirmed message there.
+    pub last_id: Option<u128>,
+}
+
+impl Mark {
+    /// The partition that this mark is about.
+    pub fn destination(&self) -> Partition {
+        Partition {
+            stream: self.stream.as_str().into(),
+            topic: self.topic.as_str().into(),
+            id: self.partition,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The command line.
+
+mod exit;
+mod logging;
+mod run;
+
+use std::io::IsTerminal;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+pub use exit::Exit;
+
+/// Replicates Apache Iggy streams from one cluster to another and runs WebAssembly guests over every message.
+///
+/// Exit codes: 0 ended as asked; 1 unexpected failure; 2 wrong arguments or configuration; 3 a guest cannot be
+/// used; 4 a cluster, topic or source cannot be used; 5 the checkpoint store cannot be used; 130 ended by a
+/// second signal without draining.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true)]
+pub struct Arguments {
+    /// How log lines look; `auto` is coloured text on a terminal and plain text elsewhere.
+    #[arg(long, global = true, default_value = "auto", env = "SLUICE_LOG_FORMAT")]
+    pub log_format: LogFormat,
+    /// Which log lines are written, for example `info` or `sluice=debug,guest=warn`.
+    #[arg(long, global = true, default_value = "info", env = "SLUICE_LOG")]
+    pub log: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Coloured text on a terminal, plain text elsewhere.
+    Auto,
+    /// Text.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Replicate until stopped.
+    ///
+    /// SIGINT or SIGTERM drains: what was polled is delivered and settled, then the process ends with 0 and prints
+    /// what each lane did, as a table on a terminal and as JSON elsewhere. A second signal ends it at once. Either
+    /// way the next start goes on after the last settled message.
+    Run(run::Arguments),
+}
+
+/// Runs the command; returns how the process ends. Errors go to stderr.
+pub fn execute(arguments: Arguments) -> Exit {
+    if let Err(error) = logging::start(&arguments) {
+        eprintln!("sluice: {error}");
+        return Exit::Usage;
+    }
+    let outcome = match arguments.command {
+        Command::Run(arguments) => run::execute(&arguments),
+    };
+    outcome.unwrap_or_else(|(exit, error)| {
+        let colour = std::io::stderr().is_terminal();
+        let (red, plain) = if colour {
+            ("\x1b[31m", "\x1b[0m")
+        } else {
+            ("", "")
+        };
+        eprintln!("{red}error:{plain} {error:#}");
+        exit
+    })
+}

@@ -1,0 +1,122 @@
+//! What can go wrong at a cluster, sorted by what helps.
+
+use iggy::prelude::IggyError;
+
+use crate::batch::DecodeError;
+use crate::config::SecretError;
+
+/// Whose fault a failed call is, and what helps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The network, or a cluster that cannot answer now. Trying again helps. Whether a send took effect is unknown.
+    Unavailable,
+    /// The cluster does not let this gateway in. The operator must mend credentials or permissions.
+    Credentials,
+    /// A stream, topic or partition does not exist.
+    Missing,
+    /// The cluster refused this very request, or answered nonsense. The same request fails again.
+    Refused,
+}
+
+/// A failed call to a cluster.
+#[derive(Debug, thiserror::Error)]
+#[error("cluster `{cluster}` at {address}: {operation}: {reason}")]
+pub struct Error {
+    /// Name of the cluster in the configuration.
+    pub cluster: String,
+    /// Its address.
+    pub address: String,
+    /// What was attempted, and on what.
+    pub operation: String,
+    /// What went wrong, and the remedy where one is known.
+    pub reason: String,
+    /// Whose fault it is.
+    pub fault: Fault,
+}
+
+impl Error {
+    /// Whether the same call may succeed later without anybody's doing.
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self.fault, Fault::Unavailable)
+    }
+}
+
+/// A failure before it is tied to a cluster and an operation.
+#[derive(Debug)]
+pub(super) struct Cause {
+    pub fault: Fault,
+    pub reason: String,
+}
+
+impl From<IggyError> for Cause {
+    fn from(error: IggyError) -> Self {
+        let fault = classify(&error);
+        let reason = match (&error, fault) {
+            (IggyError::CannotEstablishConnection, _) => {
+                "cannot connect: nothing listens there, or the network is down".to_owned()
+            }
+            (IggyError::InvalidCredentials | IggyError::InvalidPersonalAccessToken, _) => {
+                format!("{error}: correct the cluster's username, password or token")
+            }
+            (_, Fault::Credentials) => {
+                format!("{error}: grant the cluster's user the permission, or use another user")
+            }
+            _ => error.to_string(),
+        };
+        Self { fault, reason }
+    }
+}
+
+impl From<SecretError> for Cause {
+    fn from(error: SecretError) -> Self {
+        Self {
+            fault: Fault::Credentials,
+            reason: error.to_string(),
+        }
+    }
+}
+
+impl From<DecodeError> for Cause {
+    fn from(error: DecodeError) -> Self {
+        Self {
+            fault: Fault::Refused,
+            reason: error.to_string(),
+        }
+    }
+}
+
+fn classify(error: &IggyError) -> Fault {
+    match error {
+        IggyError::InvalidCredentials
+        | IggyError::InvalidPersonalAccessToken
+        | IggyError::InvalidUsername
+        | IggyError::InvalidPassword
+        | IggyError::PersonalAccessTokenExpired(..)
+        | IggyError::Unauthorized
+        | IggyError::UserInactive => Fault::Credentials,
+        IggyError::ResourceNotFound(_)
+        | IggyError::StreamIdNotFound(_)
+        | IggyError::StreamNameNotFound(_)
+        | IggyError::TopicIdNotFound(..)
+        | IggyError::TopicNameNotFound(..)
+        | IggyError::NoPartitions(..)
+        | IggyError::PartitionNotFound(..) => Fault::Missing,
+        // Over the binary protocol these carry no more than their code, and none says that a request had no effect.
+        IggyError::Disconnected
+        | IggyError::CannotEstablishConnection
+        | IggyError::NotConnected
+        | IggyError::ConnectionClosed
+        | IggyError::ClientShutdown
+        | IggyError::EmptyResponse
+        | IggyError::TcpError
+        | IggyError::StaleClient
+        | IggyError::Unauthenticated
+        | IggyError::TransientNotCommitted
+        | IggyError::TransientNotAccepted
+        | IggyError::RequestAlreadyApplied
+        | IggyError::ShardCommunicationError
+        | IggyError::TaskTimeout
+        | IggyError::IoError(_) => Fault::Unavailable,
+        _ => Fault::Refused,
+    }
+}

@@ -1,0 +1,82 @@
+//! Polling and sending, in wire form so that ids, headers and checksums pass untouched.
+
+use bytes::Bytes;
+use iggy_binary_protocol::codec::{WireDecode, WireEncode};
+use iggy_binary_protocol::codes::{POLL_MESSAGES_CODE, SEND_MESSAGES_CODE};
+use iggy_binary_protocol::requests::messages::PollMessagesRequest;
+use iggy_binary_protocol::responses::messages::SendMessagesResponse;
+use iggy_binary_protocol::{WireConsumer, WireError, WireIdentifier, WirePollingStrategy};
+
+use super::error::{Cause, Error, Fault};
+use super::{Connection, Partition};
+use crate::batch::Polled;
+
+/// Where a poll begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PollFrom {
+    /// At this offset, or at the oldest message behind it.
+    Offset(u64),
+    /// So that the newest message is the last one.
+    Last,
+}
+
+impl Connection {
+    /// Up to `count` messages of `partition`. Nothing is committed at the cluster.
+    ///
+    /// # Errors
+    /// [`Error`] when the call fails or the reply is malformed or corrupt.
+    pub async fn poll(
+        &mut self,
+        partition: &Partition,
+        from: PollFrom,
+        count: u32,
+    ) -> Result<Polled, Error> {
+        let consumer = self.cluster().consumer.clone();
+        self.call(format!("poll {partition}"), |client| async move {
+            let request = PollMessagesRequest {
+                consumer: WireConsumer::consumer(WireIdentifier::named(&consumer)?),
+                stream_id: WireIdentifier::named(&*partition.stream)?,
+                topic_id: WireIdentifier::named(&*partition.topic)?,
+                partition_id: Some(partition.id),
+                strategy: match from {
+                    PollFrom::Offset(offset) => WirePollingStrategy::offset(offset),
+                    PollFrom::Last => WirePollingStrategy::last(),
+                },
+                count,
+                auto_commit: false,
+            };
+            let reply = client
+                .send_binary_request(POLL_MESSAGES_CODE, request.to_bytes())
+                .await?;
+            Ok(Polled::decode(reply)?)
+        })
+        .await
+    }
+
+    /// Sends an encoded batch (see [`crate::batch::encode_send`]) to `partition`. Returns the offset of its first
+    /// message where the cluster tells it. After an error the batch may have been stored or not.
+    ///
+    /// # Errors
+    /// [`Error`] when the call fails.
+    pub async fn send(&mut self, partition: &Partition, body: Bytes) -> Result<Option<u64>, Error> {
+        self.call(format!("send to {partition}"), |client| async move {
+            let reply = client.send_binary_request(SEND_MESSAGES_CODE, body).await?;
+            let (reply, _) = SendMessagesResponse::decode(&reply)?;
+            Ok(reply
+                .confirmations
+                .iter()
+                .find(|confirmation| confirmation.partition_id == partition.id)
+                .map(|confirmation| confirmation.base_offset))
+        })
+        .await
+    }
+}
+
+impl From<WireError> for Cause {
+    fn from(error: WireError) -> Self {
+        Self {
+            fault: Fault::Refused,
+            reason: error.to_string(),
+        }
+    }
+}

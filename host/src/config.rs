@@ -1,0 +1,133 @@
+//! The typed configuration: what a TOML file may say, with its defaults.
+//!
+//! Unknown keys are errors. Relative paths are taken from the folder of the configuration file.
+
+pub mod link;
+mod load;
+mod overrides;
+mod secret;
+mod validate;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use serde::Deserialize;
+
+pub use link::Link;
+pub use load::{Error, load};
+pub use secret::{Secret, SecretError, SecretText};
+
+/// The whole configuration of one gateway process.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The process itself.
+    pub gateway: Gateway,
+    /// Iggy clusters by name.
+    #[serde(default)]
+    pub clusters: BTreeMap<String, Cluster>,
+    /// WebAssembly guests by name.
+    #[serde(default)]
+    pub guests: BTreeMap<String, Guest>,
+    /// Replication flows.
+    #[serde(default)]
+    pub links: Vec<Link>,
+}
+
+/// The process itself.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gateway {
+    /// Names this gateway in logs and as the consumer that polls the source clusters.
+    pub name: String,
+    /// Folder of the checkpoint store; created when missing.
+    #[serde(default = "Gateway::default_state_dir")]
+    pub state_dir: PathBuf,
+    /// Longest time between two durable writes of the checkpoints.
+    #[serde(
+        default = "Gateway::default_checkpoint_interval",
+        with = "humantime_serde"
+    )]
+    pub checkpoint_interval: Duration,
+}
+
+impl Gateway {
+    fn default_state_dir() -> PathBuf {
+        PathBuf::from("state")
+    }
+
+    const fn default_checkpoint_interval() -> Duration {
+        Duration::from_millis(100)
+    }
+}
+
+/// One Iggy deployment: where it is and how to log in.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    /// `host:port` of the server.
+    pub address: String,
+    /// How to talk to it.
+    #[serde(default)]
+    pub transport: Transport,
+    /// User name; goes with `password`.
+    pub username: Option<String>,
+    /// Password of `username`.
+    pub password: Option<Secret>,
+    /// Personal access token, instead of `username` and `password`.
+    pub token: Option<Secret>,
+    /// Longest wait for one answer of the cluster, connecting and logging in included.
+    #[serde(default = "Cluster::default_timeout", with = "humantime_serde")]
+    pub timeout: Duration,
+}
+
+impl Cluster {
+    const fn default_timeout() -> Duration {
+        Duration::from_secs(10)
+    }
+}
+
+/// A transport of the Iggy protocol.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// Plain TCP.
+    #[default]
+    Tcp,
+}
+
+/// A WebAssembly guest.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Guest {
+    /// The component file.
+    pub component: PathBuf,
+    /// Handed to the guest as JSON when it starts.
+    #[serde(default)]
+    pub config: toml::Table,
+    /// What it may use.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// What one guest instance may use.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Linear memory of an instance.
+    pub memory: ByteSize,
+    /// Wall-clock time for one call; a call handles at most one batch.
+    #[serde(with = "humantime_serde")]
+    pub time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory: ByteSize::mib(64),
+            time: Duration::from_millis(500),
+        }
+    }
+}

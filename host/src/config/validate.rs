@@ -1,0 +1,136 @@
+//! Checks that no single value can answer for: names that must lead somewhere, sizes that must fit.
+
+use std::collections::BTreeSet;
+
+use globset::Glob;
+
+use super::{Cluster, Config, Link};
+
+/// A request frame of Iggy holds 64 MiB; the rest is room for its headers.
+const LARGEST_BATCH: u64 = 60 * 1024 * 1024;
+
+/// Every problem of a well-formed configuration, each with its remedy.
+pub fn problems(config: &Config) -> Vec<String> {
+    let mut problems = Vec::new();
+    if config.gateway.name.is_empty() || config.gateway.name.len() > 200 {
+        problems.push("gateway.name must have 1 to 200 bytes".to_owned());
+    }
+    for (name, cluster) in &config.clusters {
+        problems.extend(cluster_problem(name, cluster));
+    }
+    if config.links.is_empty() {
+        problems.push("there is no link: add a [[links]] section".to_owned());
+    }
+    let mut seen = BTreeSet::new();
+    for link in &config.links {
+        if !seen.insert(link.name.as_str()) {
+            problems.push(format!(
+                "two links are called `{}`: give each its own name",
+                link.name
+            ));
+        }
+        link_problems(config, link, &mut problems);
+    }
+    problems
+}
+
+fn cluster_problem(name: &str, cluster: &Cluster) -> Option<String> {
+    match (&cluster.username, &cluster.password, &cluster.token) {
+        (Some(_), Some(_), None) | (None, None, Some(_)) => None,
+        _ => Some(format!(
+            "cluster `{name}` needs either `username` and `password`, or `token`"
+        )),
+    }
+}
+
+fn link_problems(config: &Config, link: &Link, problems: &mut Vec<String>) {
+    let name = &link.name;
+    if name.is_empty() || name.contains(char::is_control) {
+        problems.push("a link needs a `name` without control characters".to_owned());
+    }
+    for cluster in [&link.source.cluster, &link.destination.cluster] {
+        if !config.clusters.contains_key(cluster) {
+            problems.push(unknown("cluster", cluster, name, config.clusters.keys()));
+        }
+    }
+    for guest in &link.guests {
+        if !config.guests.contains_key(guest) {
+            problems.push(unknown("guest", guest, name, config.guests.keys()));
+        }
+    }
+    if link.source.streams.is_empty() || link.source.topics.is_empty() {
+        problems.push(format!(
+            "link `{name}` selects nothing: name at least one stream and one topic"
+        ));
+    }
+    let patterns = [
+        &link.source.streams,
+        &link.source.topics,
+        &link.source.exclude,
+    ];
+    for pattern in patterns.into_iter().flatten() {
+        if let Err(error) = Glob::new(pattern) {
+            problems.push(format!("link `{name}`: `{pattern}` is no glob: {error}"));
+        }
+    }
+    for template in [&link.destination.stream, &link.destination.topic] {
+        if let Some(placeholder) = unknown_placeholder(template) {
+            problems.push(format!(
+                "link `{name}`: `{template}` holds {placeholder}; known are {{stream}}, {{topic}} and {{cluster}}"
+            ));
+        }
+    }
+    if !(1..=1_000_000).contains(&link.batch.messages) {
+        problems.push(format!(
+            "link `{name}`: batch.messages must be 1 to 1,000,000"
+        ));
+    }
+    if !(1..=LARGEST_BATCH).contains(&link.batch.bytes.as_u64()) {
+        problems.push(format!(
+            "link `{name}`: batch.bytes must be above 0 and at most 60 MiB, which fits Iggy's 64 MiB frames"
+        ));
+    }
+    if link.retry.initial.is_zero() || link.retry.initial > link.retry.max {
+        problems.push(format!(
+            "link `{name}`: retry.initial must be above 0 and at most retry.max"
+        ));
+    }
+    if loops(link) {
+        problems.push(format!(
+            "link `{name}` would read what it writes: give the destination another cluster, stream or topic"
+        ));
+    }
+}
+
+fn unknown<'a>(
+    kind: &str,
+    name: &str,
+    link: &str,
+    known: impl Iterator<Item = &'a String>,
+) -> String {
+    let nearest = known.max_by(|left, right| {
+        strsim::jaro_winkler(name, left).total_cmp(&strsim::jaro_winkler(name, right))
+    });
+    let remedy = match nearest {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("add [{kind}s.{name}]"),
+    };
+    format!("link `{link}` names the {kind} `{name}`, which is not configured: {remedy}")
+}
+
+fn unknown_placeholder(template: &str) -> Option<String> {
+    let bare = ["{stream}", "{topic}", "{cluster}"]
+        .iter()
+        .fold(template.to_owned(), |text, known| text.replace(known, ""));
+    let start = bare.find(['{', '}'])?;
+    let end = bare[start..]
+        .find('}')
+        .map_or(bare.len(), |end| start + end + 1);
+    Some(format!("`{}`", &bare[start..end]))
+}
+
+fn loops(link: &Link) -> bool {
+    link.source.cluster == link.destination.cluster
+        && link.destination.stream == "{stream}"
+        && link.destination.topic == "{topic}"
+}

@@ -1,0 +1,50 @@
+//! Guests: WebAssembly components that decide over messages. Only this module names wasmtime.
+
+mod bindings;
+mod chain;
+mod component;
+mod decision;
+mod engine;
+mod fields;
+mod instance;
+mod pack;
+
+pub use chain::{Chain, ChainError};
+pub use component::{Component, LoadError};
+pub use decision::{Edit, Failure, Fate, Outcome, RouteChoice, Stage};
+pub use engine::Engine;
+pub use instance::Fault;
+
+use crate::batch::{Frame, Polled};
+use crate::cluster::Partition;
+
+/// The source partition that a chain of guests serves.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// Name of the cluster in the configuration.
+    pub cluster: String,
+    /// The partition.
+    pub partition: Partition,
+}
+
+/// A message as a guest sees it: its numbers as polled, its bytes as the guests before left them.
+#[derive(Debug, Clone, Copy)]
+struct View<'a> {
+    frame: &'a Frame,
+    payload: &'a [u8],
+    headers: &'a [u8],
+}
+
+impl<'a> View<'a> {
+    fn new(batch: &'a Polled, frame: &'a Frame, edit: Option<&'a Edit>) -> Self {
+        Self {
+            frame,
+            payload: edit
+                .and_then(|edit| edit.payload.as_deref())
+                .unwrap_or_else(|| batch.payload(frame)),
+            headers: edit
+                .and_then(|edit| edit.headers.as_deref())
+                .unwrap_or_else(|| batch.headers(frame)),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A running guest: one instance serves one source partition.
+
+use std::time::Duration;
+
+use wasmtime::{Store, StoreLimits, StoreLimitsBuilder, Trap};
+
+use super::bindings::batch_handler::{Batch, Verdicts};
+use super::bindings::transform::Transform;
+use super::bindings::transform_batch::TransformBatch;
+use super::bindings::types::{self, Inputs, Verdict};
+use super::bindings::{host, types as contract};
+use super::component::{Component, World};
+use super::decision::{Decision, Stage};
+use super::{Engine, Source, View, pack};
+
+/// Starting a guest may take longer than a call: interpreters set themselves up.
+const START_TIME: Duration = Duration::from_secs(30);
+
+/// Longest log line that is kept, in bytes.
+const LOG_LIMIT: usize = 4096;
+
+/// A guest that failed as a whole; its instance is of no further use.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Fault {
+    /// It trapped, for example by a panic, or asked for more memory than it may have.
+    #[error("the guest trapped: {0}")]
+    Trap(String),
+    /// It ran longer than its limit.
+    #[error("the guest ran longer than its limit of {}", humantime::format_duration(*.0))]
+    Timeout(Duration),
+    /// It answered something that the contract does not allow.
+    #[error("the guest broke the contract: {0}")]
+    Contract(String),
+    /// It refused its configuration.
+    #[error("the guest refused to start: {0}")]
+    Refused(String),
+}
+
+impl Fault {
+    pub(super) const fn stage(&self) -> Stage {
+        match self {
+            Self::Timeout(_) => Stage::Timeout,
+            Self::Trap(_) | Self::Contract(_) | Self::Refused(_) => Stage::Trap,
+        }
+    }
+}
+
+/// What the host keeps for an instance.
+pub(super) struct State {
+    limits: StoreLimits,
+    guest: String,
+    source: String,
+}
+
+/// Decisions over messages, one choice a message.
+#[derive(Debug, Default)]
+pub(super) struct Decisions {
+    pub table: Vec<Decision>,
+    pub choices: Vec<u32>,
+}
+
+impl Decisions {
+    pub(super) fn push(&mut self, decision: Decision) {
+        self.choices.push(position(&self.table));
+        self.table.push(decision);
+    }
+}
+
+fn position(table: &[Decision]) -> u32 {
+    u32::try_from(table.len()).expect("a batch has less than 2^32 verdicts")
+}
+
+/// One instance of a guest.
+pub(super) struct Instance {
+    store: Store<State>,
+    handler: Handler,
+    inputs: Inputs,
+    ticks: u64,
+    time: Duration,
+}
+
+enum Handler {
+    Message(Transform),
+    Batch(TransformBatch, Batch),
+}
+
+impl Instance {
+    /// Instantiates a component for one source partition and starts it with its configuration.
+    pub(super) fn start(component: &Component, source: &Source) -> Result<Self, Fault> {
+        let state = State {
+            limits: StoreLimitsBuilder::new()
+                .memory_size(component.memory)
+                .instances(64)
+                .tables(64)
+                .memories(16)
+                .trap_on_grow_failure(true)
+                .build(),
+            guest: component.name.clone(),
+            source: format!("{}:{}", source.cluster, source.partition),
+        };
+        let mut store = Store::new(component.engine.wasmtime(), state);
+        store.limiter(|state| &mut state.limits);
+        store.set_epoch_deadline(Engine::ticks(START_TIME));
+        let place = contract::Source {
+            cluster: source.cluster.clone(),
+            stream: source.partition.stream.to_string(),
+            topic: source.partition.topic.to_string(),
+            partition: source.partition.id,
+        };
+        let trapped = |error| fault(&error, START_TIME);
+        let (handler, started) = match &component.world {
+            World::Transform(pre) => {
+                let guest = pre.instantiate(&mut store).map_err(trapped)?;
+                let started = guest.sluice_guest_message_handler().call_start(
+                    &mut store,
+                    &place,
+                    &component.config,
+                );
+                (Handler::Message(guest), started)
+            }
+            World::TransformBatch(pre) => {
+                let guest = pre.instantiate(&mut store).map_err(trapped)?;
+                let started = guest.sluice_guest_batch_handler().call_start(
+                    &mut store,
+                    &place,
+                    &component.config,
+                );
+                (Handler::Batch(guest, pack::empty_batch()), started)
+            }
+        };
+        let inputs = started.map_err(trapped)?.map_err(Fault::Refused)?;
+        Ok(Self {
+            store,
+            handler,
+            inputs,
+            ticks: Engine::ticks(component.time),
+            time: component.time,
+        })
+    }
+
+    /// Whether a fault is the doing of the first message without a decision.
+    pub(super) const fn is_per_message(&self) -> bool {
+        matches!(self.handler, Handler::Message(_))
+    }
+
+    /// Decides over `views`, appending to `decisions`.
+    ///
+    /// # Errors
+    /// [`Fault`] when the guest failed; `decisions` then holds those of the messages before.
+    pub(super) fn decide(
+        &mut self,
+        views: &[View<'_>],
+        decisions: &mut Decisions,
+    ) -> Result<(), Fault> {
+        let (ticks, time, inputs) = (self.ticks, self.time, self.inputs);
+        match &mut self.handler {
+            Handler::Message(guest) => {
+                let handler = guest.sluice_guest_message_handler();
+                for view in views {
+                    let message = pack::message(view, inputs);
+                    self.store.set_epoch_deadline(ticks);
+                    let verdict: Verdict = handler
+                        .call_handle(&mut self.store, &message)
+                        .map_err(|error| fault(&error, time))?;
+                    decisions.push(verdict.into());
+                }
+            }
+            Handler::Batch(guest, batch) => {
+                let handler = guest.sluice_guest_batch_handler();
+                let mut rest = views;
+                while !rest.is_empty() {
+                    let packed = pack::pack(batch, rest, inputs);
+                    self.store.set_epoch_deadline(ticks);
+                    let verdicts = handler
+                        .call_handle(&mut self.store, batch)
+                        .map_err(|error| fault(&error, time))?;
+                    take(verdicts, packed, decisions)?;
+                    rest = &rest[packed..];
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn take(verdicts: Verdicts, expected: usize, decisions: &mut Decisions) -> Result<(), Fault> {
+    if verdicts.choices.len() != expected {
+        return Err(Fault::Contract(format!(
+            "it gave {} verdicts for {expected} messages",
+            verdicts.choices.len()
+        )));
+    }
+    let entries = verdicts.table.len();
+    if let Some(choice) = verdicts
+        .choices
+        .iter()
+        .find(|choice| **choice as usize >= entries)
+    {
+        return Err(Fault::Contract(format!(
+            "it chose verdict {choice} of a table of {entries}"
+        )));
+    }
+    let base = position(&decisions.table);
+    decisions
+        .choices
+        .extend(verdicts.choices.iter().map(|choice| base + choice));
+    decisions
+        .table
+        .extend(verdicts.table.into_iter().map(Decision::from));
+    Ok(())
+}
+
+fn fault(error: &wasmtime::Error, limit: Duration) -> Fault {
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::Interrupt) => Fault::Timeout(limit),
+        Some(trap) => Fault::Trap(trap.to_string()),
+        None => Fault::Trap(error.root_cause().to_string()),
+    }
+}
+
+impl types::Host for State {}
+
+impl host::Host for State {
+    fn log(&mut self, level: host::Level, mut message: String) {
+        message.truncate(message.floor_char_boundary(LOG_LIMIT));
+        let (guest, source) = (&self.guest, &self.source);
+        match level {
+            host::Level::Trace => tracing::trace!(target: "guest", guest, source, "{message}"),
+            host::Level::Debug => tracing::debug!(target: "guest", guest, source, "{message}"),
+            host::Level::Info => tracing::info!(target: "guest", guest, source, "{message}"),
+            host::Level::Warn => tracing::warn!(target: "guest", guest, source, "{message}"),
+            host::Level::Error => tracing::error!(target: "guest", guest, source, "{message}"),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Sluice: a replication gateway for Apache Iggy that runs WebAssembly guests over every message.
+//!
+//! The path of a message: [`link`]'s lane polls it from a [`cluster`] as part of a [`batch`], asks the
+//! [`guest`]s, routes and sends it, and settles it in the [`checkpoint`]. [`gateway`] puts the parts together
+//! from a [`config`].
+
+pub mod batch;
+pub mod checkpoint;
+pub mod cli;
+pub mod cluster;
+pub mod config;
+pub mod gateway;
+pub mod guest;
+pub mod link;
+
+/// Runs work that blocks, such as a guest or a durable write, away from the threads that serve connections.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+    }
+}

@@ -1,0 +1,109 @@
+//! Repeating calls to a cluster until they succeed, cannot succeed, or the gateway stops.
+
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use crate::cluster;
+use crate::config::link::{Attempts, Retry};
+
+/// How a lane repeats failed calls.
+#[derive(Debug, Clone)]
+pub struct Retrier {
+    policy: Retry,
+    stop: CancellationToken,
+}
+
+/// The pauses of one call that is being repeated.
+pub struct Pauses {
+    retrier: Retrier,
+    delays: Option<backon::ExponentialBackoff>,
+    failures: u32,
+}
+
+impl Retrier {
+    /// Repeats by `policy`, until `stop`.
+    pub const fn new(policy: Retry, stop: CancellationToken) -> Self {
+        Self { policy, stop }
+    }
+
+    /// The pauses between the attempts at one call.
+    pub fn pauses(&self) -> Pauses {
+        Pauses {
+            retrier: self.clone(),
+            delays: None,
+            failures: 0,
+        }
+    }
+
+    /// Waits for `pause`.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] when the gateway stops first.
+    pub async fn sleep(&self, pause: Duration) -> Result<(), Error> {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => Ok(()),
+            () = self.stop.cancelled() => Err(Error::Interrupted),
+        }
+    }
+}
+
+/// Repeats a call to a cluster, an expression that awaits it, while its errors are retryable. Gives its value, or
+/// the link's error.
+macro_rules! repeat {
+    ($retrier:expr, $call:expr) => {{
+        let mut pauses = $retrier.pauses();
+        loop {
+            match $call {
+                Ok(value) => break Ok(value),
+                Err(error) => {
+                    if let Err(error) = pauses.after(error).await {
+                        break Err(error);
+                    }
+                }
+            }
+        }
+    }};
+}
+pub(super) use repeat;
+
+impl Pauses {
+    /// Logs a failure and waits before the next attempt.
+    ///
+    /// # Errors
+    /// The failure itself when it is not retryable or no attempt is left, or [`Error::Interrupted`].
+    pub async fn after(&mut self, error: cluster::Error) -> Result<(), Error> {
+        if !error.is_retryable() {
+            return Err(error.into());
+        }
+        self.failures += 1;
+        if let Attempts::AtMost(attempts) = self.retrier.policy.attempts
+            && self.failures >= attempts
+        {
+            return Err(error.into());
+        }
+        let policy = &self.retrier.policy;
+        let delays = self.delays.get_or_insert_with(|| {
+            ExponentialBuilder::default()
+                .with_min_delay(policy.initial)
+                .with_max_delay(policy.max)
+                .with_jitter()
+                .without_max_times()
+                .build()
+        });
+        let pause = delays.next().unwrap_or(policy.max);
+        tracing::warn!(
+            failures = self.failures,
+            retry_in = %humantime::format_duration(rounded(pause)),
+            "{error}"
+        );
+        self.retrier.sleep(pause).await
+    }
+}
+
+/// Whole milliseconds read better in a log.
+const fn rounded(pause: Duration) -> Duration {
+    Duration::new(pause.as_secs(), pause.subsec_millis() * 1_000_000)
+}

@@ -1,0 +1,264 @@
+//! Which topics a link copies, and where they go.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use super::Error;
+use super::retry::{Retrier, repeat};
+use crate::cluster::{Connection, Partition, TopicInfo};
+use crate::config::link;
+use crate::guest::Outcome;
+
+/// A topic that a link copies.
+#[derive(Debug, Clone)]
+pub struct SourceTopic {
+    /// Stream name.
+    pub stream: Arc<str>,
+    /// Topic name.
+    pub topic: Arc<str>,
+    /// As the source describes it.
+    pub info: Arc<TopicInfo>,
+}
+
+/// The topics that the configuration selects, in the order of their names.
+///
+/// # Errors
+/// [`Error`] when a topic that is named does not exist, when nothing matches, or when the cluster fails.
+pub async fn discover(
+    connection: &mut Connection,
+    retrier: &Retrier,
+    source: &link::Source,
+) -> Result<Vec<SourceTopic>, Error> {
+    let cluster = &source.cluster;
+    let streams = repeat!(retrier, connection.streams().await)?;
+    let streams = select("stream", &source.streams, streams, cluster)?;
+    let exclude = globs(&source.exclude)?;
+    let mut found = Vec::new();
+    for stream in streams {
+        let topics = repeat!(retrier, connection.topics(&stream).await)?.unwrap_or_default();
+        for topic in select(
+            "topic",
+            &source.topics,
+            topics,
+            &format!("{cluster}:{stream}"),
+        )? {
+            if exclude.is_match(&topic) {
+                continue;
+            }
+            let info = repeat!(retrier, connection.topic(&stream, &topic).await)?;
+            if let Some(info) = info {
+                found.push(SourceTopic {
+                    stream: stream.as_str().into(),
+                    topic: topic.into(),
+                    info: Arc::new(info),
+                });
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(Error::Topology(format!(
+            "no topic of cluster `{cluster}` matches streams {:?}, topics {:?}, exclude {:?}: create one or \
+             correct the link's source",
+            source.streams, source.topics, source.exclude
+        )));
+    }
+    Ok(found)
+}
+
+/// The names that match a pattern. A pattern that is a plain name must match.
+fn select(
+    kind: &str,
+    patterns: &[String],
+    mut names: Vec<String>,
+    place: &str,
+) -> Result<Vec<String>, Error> {
+    let plain = patterns
+        .iter()
+        .filter(|pattern| !pattern.contains(['*', '?', '[', '{', '\\']));
+    for name in plain {
+        if !names.contains(name) {
+            return Err(Error::Topology(format!(
+                "{kind} `{name}` does not exist in {place}: create it or correct the link's source"
+            )));
+        }
+    }
+    let matching = globs(patterns)?;
+    names.retain(|name| matching.is_match(name));
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn globs(patterns: &[String]) -> Result<GlobSet, Error> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let glob = Glob::new(pattern).map_err(|error| Error::Topology(error.to_string()))?;
+        set.add(glob);
+    }
+    set.build()
+        .map_err(|error| Error::Topology(error.to_string()))
+}
+
+/// The destination names of a source topic, by the link's templates.
+pub fn destination(link: &link::Link, topic: &SourceTopic) -> (Arc<str>, Arc<str>) {
+    let fill = |template: &str| -> Arc<str> {
+        template
+            .replace("{stream}", &topic.stream)
+            .replace("{topic}", &topic.topic)
+            .replace("{cluster}", &link.source.cluster)
+            .into()
+    };
+    (
+        fill(&link.destination.stream),
+        fill(&link.destination.topic),
+    )
+}
+
+/// Sees to it that the destination of a source topic exists and has a partition for each of the source's.
+///
+/// # Errors
+/// [`Error`] when it does not, and the link may not create it; or when the cluster fails.
+pub async fn prepare(
+    connection: &mut Connection,
+    retrier: &Retrier,
+    link: &link::Link,
+    source: &SourceTopic,
+) -> Result<(), Error> {
+    let (stream, topic) = destination(link, source);
+    let needed = partition_count(&source.info);
+    let wanted = Wanted {
+        stream: &stream,
+        topic: &topic,
+        partitions: needed,
+        like: Some(&source.info),
+    };
+    let present = Topics::new(retrier.clone(), link.create)
+        .partitions(connection, wanted)
+        .await?;
+    if present >= needed {
+        return Ok(());
+    }
+    if !link.create {
+        return Err(Error::Topology(format!(
+            "topic {stream}/{topic} of cluster `{}` has {present} partitions, but {}/{} has {needed}: add \
+             partitions, or set create = true on link `{}`",
+            link.destination.cluster, source.stream, source.topic, link.name
+        )));
+    }
+    let missing = needed - present;
+    repeat!(
+        retrier,
+        connection.create_partitions(&stream, &topic, missing).await
+    )?;
+    tracing::info!(%stream, %topic, added = missing, "added partitions at the destination");
+    Ok(())
+}
+
+/// Number of partitions, which have the ids from 0 on.
+pub fn partition_count(info: &TopicInfo) -> u32 {
+    info.partitions.last().map_or(0, |last| last.id + 1)
+}
+
+/// A topic that should exist at the destination.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Stream name.
+    pub stream: &'a Arc<str>,
+    /// Topic name.
+    pub topic: &'a Arc<str>,
+    /// Partitions that it gets if it is created.
+    pub partitions: u32,
+    /// The topic whose options it gets if it is created.
+    pub like: Option<&'a TopicInfo>,
+}
+
+/// What is known of the destination's topics.
+#[derive(Debug)]
+pub struct Topics {
+    retrier: Retrier,
+    create: bool,
+    known: HashMap<(Arc<str>, Arc<str>), u32>,
+}
+
+impl Topics {
+    /// Nothing is known yet. Missing topics are created if `create` says so.
+    pub fn new(retrier: Retrier, create: bool) -> Self {
+        Self {
+            retrier,
+            create,
+            known: HashMap::new(),
+        }
+    }
+
+    /// How many partitions a topic has, as far as it is known.
+    pub fn known(&self, partition: &Partition) -> Option<u32> {
+        let key = (Arc::clone(&partition.stream), Arc::clone(&partition.topic));
+        self.known.get(&key).copied()
+    }
+
+    /// Looks up the topics that guests chose and that are not known yet, creating them like `like`.
+    ///
+    /// # Errors
+    /// As [`Topics::partitions`].
+    pub async fn learn_chosen(
+        &mut self,
+        connection: &mut Connection,
+        outcomes: &[Outcome],
+        default: &Partition,
+        like: &TopicInfo,
+    ) -> Result<(), Error> {
+        for outcome in outcomes {
+            for choice in outcome.routes.as_deref().unwrap_or_default() {
+                let wanted = Wanted {
+                    stream: choice.stream.as_ref().unwrap_or(&default.stream),
+                    topic: choice.topic.as_ref().unwrap_or(&default.topic),
+                    partitions: partition_count(like),
+                    like: Some(like),
+                };
+                self.partitions(connection, wanted).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many partitions a topic has. A missing one is created if that is allowed.
+    ///
+    /// # Errors
+    /// [`Error`] when it is missing and may not be created, or when the cluster fails.
+    pub async fn partitions(
+        &mut self,
+        connection: &mut Connection,
+        wanted: Wanted<'_>,
+    ) -> Result<u32, Error> {
+        let Wanted {
+            stream,
+            topic,
+            partitions,
+            like,
+        } = wanted;
+        let key = (Arc::clone(stream), Arc::clone(topic));
+        if let Some(&known) = self.known.get(&key) {
+            return Ok(known);
+        }
+        let mut info = repeat!(self.retrier, connection.topic(stream, topic).await)?;
+        if info.is_none() && self.create {
+            info = repeat!(
+                self.retrier,
+                connection
+                    .create_like(stream, topic, partitions, like)
+                    .await
+            )?;
+            tracing::info!(%stream, %topic, partitions, "created a topic at the destination");
+        }
+        let Some(info) = info else {
+            let cluster = &connection.cluster().name;
+            return Err(Error::Topology(format!(
+                "topic {stream}/{topic} does not exist at cluster `{cluster}`: create it, or set create = true"
+            )));
+        };
+        let count = partition_count(&info);
+        self.known.insert(key, count);
+        Ok(count)
+    }
+}
