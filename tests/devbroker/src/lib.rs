@@ -1,1 +1,19 @@
-//! Placeholder.
+//! An Iggy-compatible broker for demos and tests: real framing and handshake over TCP, partitions in memory.
+//!
+//! It is not a product. It exists to be exact, so that what holds against it holds against the real server, and to
+//! be cruel on demand: see [`Faults`]. It listens on loopback addresses only.
+
+mod broker;
+mod faults;
+mod groups;
+mod inspect;
+mod partition;
+mod requests;
+mod session;
+mod state;
+pub mod target;
+mod wire;
+
+pub use broker::{Broker, Loss, Options};
+pub use faults::{Action, Faults, Gate, Rule};
+pub use inspect::Stored;

@@ -1,2 +1,57 @@
-//! Placeholder.
-fn main() {}
+//! The dev broker, started by hand.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use sluice_devbroker::{Broker, Options};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// An Iggy-compatible broker for trying things out: real protocol over TCP, everything in memory.
+///
+/// It listens on loopback addresses only and forgets everything when it ends. Prints the address that it listens
+/// on. SIGINT or SIGTERM ends it.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:8090")]
+    address: SocketAddr,
+    /// Name of the user who may do everything.
+    #[arg(long, default_value = "iggy")]
+    username: String,
+    /// That user's password.
+    #[arg(
+        long,
+        default_value = "iggy",
+        env = "DEVBROKER_PASSWORD",
+        hide_env_values = true
+    )]
+    password: String,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()))
+        .with_writer(std::io::stderr)
+        .init();
+    let mut interrupts = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
+    let mut terminations = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let broker = Broker::start(Options {
+        address: arguments.address,
+        username: arguments.username,
+        password: arguments.password,
+    })
+    .await
+    .with_context(|| format!("cannot listen on {}", arguments.address))?;
+    println!("listening on {}", broker.address());
+    tokio::select! {
+        _ = interrupts.recv() => {}
+        _ = terminations.recv() => {}
+    }
+    broker.stop().await;
+    Ok(())
+}

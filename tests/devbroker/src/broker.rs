@@ -1,0 +1,217 @@
+//! The broker as a whole: listening, stopping, restarting, and its connections.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use iggy_binary_protocol::WireName;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::faults::Faults;
+use crate::session;
+use crate::state::State;
+
+/// How a broker is started.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// A loopback address; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Name of the user who may do everything.
+    pub username: String,
+    /// That user's password.
+    pub password: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+            username: "iggy".to_owned(),
+            password: "iggy".to_owned(),
+        }
+    }
+}
+
+/// What a restart loses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing.
+    None,
+    /// The newest so many acknowledged messages of every partition; their offsets are given again.
+    Newest(u64),
+}
+
+/// What connections share.
+#[derive(Debug)]
+pub struct Shared {
+    state: Mutex<State>,
+    pub faults: Faults,
+    pub address: SocketAddr,
+    requests: Mutex<HashMap<u32, u64>>,
+    connections: AtomicU32,
+    changes: watch::Sender<u64>,
+}
+
+impl Shared {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes those who wait for something to happen.
+    pub fn changed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    pub fn count(&self, code: u32) {
+        *self.counts().entry(code).or_default() += 1;
+    }
+
+    pub fn counts(&self) -> MutexGuard<'_, HashMap<u32, u64>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A running broker. It stops when dropped.
+#[derive(Debug)]
+pub struct Broker {
+    pub(crate) shared: Arc<Shared>,
+    options: Options,
+    listening: tokio::sync::Mutex<Option<Listening>>,
+}
+
+#[derive(Debug)]
+struct Listening {
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Broker {
+    /// Starts an empty broker.
+    ///
+    /// # Errors
+    /// When the address is not a loopback address, or cannot be listened on, or the user name is not one.
+    pub async fn start(options: Options) -> io::Result<Self> {
+        if !options.address.ip().is_loopback() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "{} is not a loopback address: the dev broker has no security and listens on 127.0.0.1 or [::1] only",
+                    options.address
+                ),
+            ));
+        }
+        let username = WireName::new(options.username.clone())
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
+        let listener = TcpListener::bind(options.address).await?;
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State::new(username, options.password.clone())),
+            faults: Faults::default(),
+            address: listener.local_addr()?,
+            requests: Mutex::default(),
+            connections: AtomicU32::new(0),
+            changes: watch::Sender::new(0),
+        });
+        let listening = listen(listener, Arc::clone(&shared));
+        Ok(Self {
+            shared,
+            options,
+            listening: tokio::sync::Mutex::new(Some(listening)),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.shared.address
+    }
+
+    /// How the Iggy client reaches it.
+    pub fn connection_string(&self) -> String {
+        let Options {
+            username, password, ..
+        } = &self.options;
+        format!("iggy://{username}:{password}@{}", self.address())
+    }
+
+    /// The faults to show.
+    pub fn faults(&self) -> &Faults {
+        &self.shared.faults
+    }
+
+    /// Closes every connection and listens no longer; what is stored stays.
+    pub async fn go_down(&self) {
+        let listening = self.listening.lock().await.take();
+        if let Some(listening) = listening {
+            listening.stop.cancel();
+            listening.tasks.wait().await;
+        }
+    }
+
+    /// Listens again, at the same address.
+    ///
+    /// # Errors
+    /// When the address was taken meanwhile.
+    pub async fn come_up(&self) -> io::Result<()> {
+        let mut listening = self.listening.lock().await;
+        if listening.is_none() {
+            let listener = TcpListener::bind(self.address()).await?;
+            *listening = Some(listen(listener, Arc::clone(&self.shared)));
+        }
+        Ok(())
+    }
+
+    /// Goes down and comes up again, as after a crash.
+    ///
+    /// # Errors
+    /// As [`Broker::come_up`].
+    pub async fn restart(&self, loss: Loss) -> io::Result<()> {
+        self.go_down().await;
+        if let Loss::Newest(count) = loss {
+            self.each_partition(|partition| partition.roll_back(count));
+        }
+        self.come_up().await
+    }
+
+    /// Stops for good.
+    pub async fn stop(self) {
+        self.go_down().await;
+    }
+}
+
+fn listen(listener: TcpListener, shared: Arc<Shared>) -> Listening {
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let listening = Listening {
+        stop: stop.clone(),
+        tasks: tasks.clone(),
+    };
+    tasks
+        .clone()
+        .spawn(stop.clone().run_until_cancelled_owned(async move {
+            loop {
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        let id = shared.connections.fetch_add(1, Ordering::Relaxed) + 1;
+                        let serving = session::serve(Arc::clone(&shared), stream, id);
+                        tasks.spawn(stop.clone().run_until_cancelled_owned(serving));
+                    }
+                    Err(error) => tracing::warn!(%error, "a connection could not be accepted"),
+                }
+            }
+        }));
+    listening.tasks.close();
+    listening
+}

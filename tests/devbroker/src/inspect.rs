@@ -1,0 +1,141 @@
+//! What tests see of a broker, and what they do to its partitions.
+
+use bytes::Bytes;
+use iggy_binary_protocol::batch::{BatchIntegrity, decode_batch_slice_with};
+use iggy_binary_protocol::{WireIdentifier, WireName};
+
+use crate::Broker;
+use crate::partition::{From, Partition};
+use crate::state::State;
+
+/// A message as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its offset.
+    pub offset: u64,
+    /// Its id.
+    pub id: u128,
+    /// Microseconds since the Unix epoch.
+    pub origin_timestamp: u64,
+    /// Checksum of its frame.
+    pub checksum: u64,
+    /// The content.
+    pub payload: Bytes,
+    /// User headers in wire form.
+    pub headers: Bytes,
+}
+
+impl Broker {
+    /// How many requests with this command code came.
+    pub fn requests(&self, code: u32) -> u64 {
+        self.shared.counts().get(&code).copied().unwrap_or_default()
+    }
+
+    /// How many connections are logged in.
+    pub fn sessions(&self) -> usize {
+        self.shared.state().sessions.len()
+    }
+
+    /// Number of messages in a partition; none when there is no such partition.
+    pub fn messages(&self, stream: &str, topic: &str, partition: u32) -> Option<u64> {
+        self.with_partition(stream, topic, partition, |partition| partition.messages())
+    }
+
+    /// Every message of a partition, in offset order; none when there is no such partition.
+    pub fn contents(&self, stream: &str, topic: &str, partition: u32) -> Option<Vec<Stored>> {
+        let records = self.with_partition(stream, topic, partition, |partition| {
+            partition.poll(From::Offset(0), u32::MAX).records
+        })?;
+        Some(records.iter().flat_map(stored).collect())
+    }
+
+    /// Waits until a partition holds at least `count` messages.
+    pub async fn holds(&self, stream: &str, topic: &str, partition: u32, count: u64) {
+        self.wait_until(|broker| broker.messages(stream, topic, partition) >= Some(count))
+            .await;
+    }
+
+    /// Waits until at least `count` requests with this command code came.
+    pub async fn requested(&self, code: u32, count: u64) {
+        self.wait_until(|broker| broker.requests(code) >= count)
+            .await;
+    }
+
+    /// Waits until `condition` holds; it is looked at after every request.
+    pub async fn wait_until(&self, condition: impl Fn(&Self) -> bool) {
+        let mut changes = self.shared.changes();
+        while !condition(self) {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Purges a partition: it is empty, and its offsets begin at 0 again. Tells whether there is such a partition.
+    pub fn purge(&self, stream: &str, topic: &str, partition: u32) -> bool {
+        self.with_partition(stream, topic, partition, Partition::purge)
+            .is_some()
+    }
+
+    /// Expires the messages of a partition below `offset`. Tells whether there is such a partition.
+    pub fn expire(&self, stream: &str, topic: &str, partition: u32, offset: u64) -> bool {
+        self.with_partition(stream, topic, partition, |partition| {
+            partition.expire(offset);
+        })
+        .is_some()
+    }
+
+    /// Rolls a partition back by `count` messages; their offsets are given again. Tells whether there is such a
+    /// partition.
+    pub fn roll_back(&self, stream: &str, topic: &str, partition: u32, count: u64) -> bool {
+        self.with_partition(stream, topic, partition, |partition| {
+            partition.roll_back(count);
+        })
+        .is_some()
+    }
+
+    pub(crate) fn each_partition(&self, mut change: impl FnMut(&mut Partition)) {
+        let mut state = self.shared.state();
+        for stream in state.streams.values_mut() {
+            for topic in stream.topics.values_mut() {
+                topic.partitions.iter_mut().for_each(&mut change);
+            }
+        }
+    }
+
+    fn with_partition<T>(
+        &self,
+        stream: &str,
+        topic: &str,
+        partition: u32,
+        look: impl FnOnce(&mut Partition) -> T,
+    ) -> Option<T> {
+        let name = |name: &str| {
+            WireName::new(name.to_owned())
+                .ok()
+                .map(WireIdentifier::String)
+        };
+        let mut state = self.shared.state();
+        State::partition(&mut state, &name(stream)?, &name(topic)?, partition)
+            .ok()
+            .map(look)
+    }
+}
+
+fn stored(record: &Bytes) -> Vec<Stored> {
+    let Ok(batch) = decode_batch_slice_with(record, BatchIntegrity::LayoutOnly) else {
+        return Vec::new();
+    };
+    batch
+        .iter()
+        .map(|message| Stored {
+            offset: batch.header.base_offset + u64::from(message.header.offset_delta),
+            id: message.header.id,
+            origin_timestamp: batch.header.origin_timestamp
+                + u64::from(message.header.timestamp_delta),
+            checksum: message.header.checksum,
+            payload: Bytes::copy_from_slice(message.payload),
+            headers: Bytes::copy_from_slice(message.user_headers),
+        })
+        .collect()
+}

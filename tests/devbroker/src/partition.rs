@@ -1,0 +1,214 @@
+//! A partition: wire batches as they came, stamped with offsets.
+
+use std::collections::HashMap;
+
+use bytes::{Bytes, BytesMut};
+use iggy_binary_protocol::batch::{
+    BATCH_HEADER_SIZE, BatchHeader, BatchIntegrity, BatchRef, calculate_batch_checksum,
+    decode_batch_slice_with,
+};
+
+/// Names a stored consumer offset: the kind of consumer and its identifier.
+pub type ConsumerKey = (u8, Vec<u8>);
+
+/// One stored batch.
+#[derive(Debug, Clone)]
+struct Record {
+    header: BatchHeader,
+    /// The header and the message frames.
+    bytes: Bytes,
+}
+
+/// The messages of one partition.
+#[derive(Debug, Default)]
+pub struct Partition {
+    records: Vec<Record>,
+    /// The offset of the next message.
+    next_offset: u64,
+    /// The first offset that was not expired.
+    first_offset: u64,
+    /// Microseconds since the Unix epoch.
+    pub created_at: u64,
+    /// Stored consumer offsets.
+    pub offsets: HashMap<ConsumerKey, u64>,
+}
+
+/// Where a poll begins.
+#[derive(Debug, Clone, Copy)]
+pub enum From {
+    /// At an offset, or behind it where it is gone.
+    Offset(u64),
+    /// At the first message appended at or after a time in microseconds.
+    Timestamp(u64),
+    /// So many messages before the end.
+    Last,
+}
+
+/// What a poll found: records to be sent as they are.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Number of messages.
+    pub count: u32,
+    /// Offset of the last one.
+    pub last_offset: Option<u64>,
+    /// The records.
+    pub records: Vec<Bytes>,
+}
+
+impl Partition {
+    /// An empty partition.
+    pub fn new(created_at: u64) -> Self {
+        Self {
+            created_at,
+            ..Self::default()
+        }
+    }
+
+    /// Highest offset that was ever given; 0 also when none was.
+    pub const fn current_offset(&self) -> u64 {
+        self.next_offset.saturating_sub(1)
+    }
+
+    /// The offset that the next message gets.
+    pub const fn next_offset(&self) -> u64 {
+        self.next_offset
+    }
+
+    /// Number of messages that can be polled.
+    pub const fn messages(&self) -> u64 {
+        self.next_offset - self.first_offset
+    }
+
+    /// Size of what is stored, in bytes.
+    pub fn size(&self) -> u64 {
+        self.records
+            .iter()
+            .map(|record| record.bytes.len() as u64)
+            .sum()
+    }
+
+    /// Appends a verified batch; returns the offset of its first message. As at the real server, the frames' own
+    /// offset deltas are kept without a look at them.
+    pub fn append(&mut self, id: u32, batch: &BatchRef<'_>, now: u64) -> u64 {
+        let mut header = batch.header;
+        header.partition_id = u64::from(id);
+        header.base_offset = self.next_offset;
+        header.base_timestamp = now;
+        self.records.push(record(header, batch.blob()));
+        self.next_offset += u64::from(header.message_count);
+        header.base_offset
+    }
+
+    /// Up to `count` messages.
+    pub fn poll(&self, from: From, count: u32) -> Found {
+        let start = match from {
+            From::Offset(offset) => offset,
+            From::Timestamp(time) => self
+                .records
+                .iter()
+                .find(|record| record.header.base_timestamp >= time)
+                .map_or(self.next_offset, |record| record.header.base_offset),
+            From::Last => self.next_offset.saturating_sub(u64::from(count)),
+        }
+        .max(self.first_offset);
+        let end = start.saturating_add(u64::from(count)).min(self.next_offset);
+        let mut found = Found::default();
+        if start >= end {
+            return found;
+        }
+        let first = self
+            .records
+            .partition_point(|record| end_of(&record.header) <= start);
+        for record in &self.records[first..] {
+            if record.header.base_offset >= end {
+                break;
+            }
+            found.records.push(slice(record, start, end));
+        }
+        found.count = u32::try_from(end - start).unwrap_or(u32::MAX);
+        found.last_offset = Some(end - 1);
+        found
+    }
+
+    /// Forgets everything, as a purge does: offsets begin at 0 again and stored offsets are gone.
+    pub fn purge(&mut self) {
+        *self = Self::new(self.created_at);
+    }
+
+    /// Forgets messages below `offset`, as retention does.
+    pub fn expire(&mut self, offset: u64) {
+        self.first_offset = offset.clamp(self.first_offset, self.next_offset);
+        let first = self.first_offset;
+        self.records.retain(|record| end_of(&record.header) > first);
+    }
+
+    /// Forgets the newest `count` messages, as a crash does that lost what was acknowledged. Their offsets are
+    /// given again.
+    pub fn roll_back(&mut self, count: u64) {
+        let end = self
+            .next_offset
+            .saturating_sub(count)
+            .max(self.first_offset);
+        self.records
+            .retain(|record| record.header.base_offset < end);
+        if let Some(last) = self.records.last_mut()
+            && end_of(&last.header) > end
+        {
+            let bytes = slice(last, last.header.base_offset, end);
+            *last = decode(bytes);
+        }
+        self.next_offset = end;
+        for stored in self.offsets.values_mut() {
+            *stored = (*stored).min(end.saturating_sub(1));
+        }
+    }
+}
+
+fn end_of(header: &BatchHeader) -> u64 {
+    header.base_offset + u64::from(header.message_count)
+}
+
+fn record(mut header: BatchHeader, blob: &[u8]) -> Record {
+    header.batch_length = (BATCH_HEADER_SIZE + blob.len()) as u64;
+    header.batch_checksum = calculate_batch_checksum(&header, blob);
+    let mut bytes = BytesMut::with_capacity(BATCH_HEADER_SIZE + blob.len());
+    bytes.resize(BATCH_HEADER_SIZE, 0);
+    header.encode_into(&mut bytes);
+    bytes.extend_from_slice(blob);
+    Record {
+        header,
+        bytes: bytes.freeze(),
+    }
+}
+
+fn decode(bytes: Bytes) -> Record {
+    let batch = decode_batch_slice_with(&bytes, BatchIntegrity::LayoutOnly)
+        .expect("the broker wrote this record");
+    Record {
+        header: batch.header,
+        bytes: bytes.clone(),
+    }
+}
+
+/// The messages of a record from `start` to before `end`. A slice keeps the base offset and the deltas of the whole.
+fn slice(record: &Record, start: u64, end: u64) -> Bytes {
+    let base = record.header.base_offset;
+    if base >= start && end_of(&record.header) <= end {
+        return record.bytes.clone();
+    }
+    let blob = &record.bytes[BATCH_HEADER_SIZE..];
+    let (mut from, mut to, mut count) = (blob.len(), 0, 0);
+    let frames = BatchRef::new(record.header, blob).iter_with_offsets();
+    for (framed, offset) in frames.zip(base..) {
+        if (start..end).contains(&offset) {
+            from = from.min(framed.start);
+            to = framed.end;
+            count += 1;
+        }
+    }
+    let header = BatchHeader {
+        message_count: count,
+        ..record.header
+    };
+    self::record(header, &blob[from..to]).bytes
+}
