@@ -28,7 +28,12 @@ fn naming(words: &[&str]) -> Vec<String> {
     files
         .into_iter()
         .filter(names)
-        .map(|path| path.strip_prefix(&root).expect("below").display().to_string())
+        .map(|path| {
+            path.strip_prefix(&root)
+                .expect("below")
+                .display()
+                .to_string()
+        })
         .collect()
 }
 

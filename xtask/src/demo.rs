@@ -81,9 +81,8 @@ async fn produce(steps: &Steps, source: &Cluster, all: u64) -> Result<()> {
     let mut producers = JoinSet::new();
     for partition in 0..PARTITIONS {
         let (client, bar) = (source.client().await?, bar.clone());
-        producers.spawn(
-            async move { cluster::fill(client, partition, |count| bar.inc(count)).await },
-        );
+        producers
+            .spawn(async move { cluster::fill(client, partition, |count| bar.inc(count)).await });
     }
     while let Some(produced) = producers.join_next().await {
         produced??;

@@ -1,0 +1,164 @@
+//! A compiler for WebAssembly: the installed one, or Debian's.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::build;
+use crate::progress::Steps;
+
+/// The target that guests are compiled for: no system interface at all.
+pub const TARGET: &str = "wasm32-unknown-unknown";
+
+/// Debian's compiler with its standard library's source, and the linker.
+const PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld-22"];
+
+/// How guests are compiled.
+#[derive(Debug)]
+pub enum Toolchain {
+    /// The compiler in use has the target.
+    Native,
+    /// Debian's compiler builds the standard library too.
+    Debian,
+}
+
+impl Toolchain {
+    /// Finds a compiler, installing one where that is possible.
+    ///
+    /// # Errors
+    /// When there is none and none can be installed; the text says what to install.
+    pub fn find(steps: &Steps) -> Result<Self> {
+        if native_has_target() {
+            return Ok(Self::Native);
+        }
+        if debian_is_complete() {
+            return Ok(Self::Debian);
+        }
+        steps.note(&format!(
+            "target {TARGET} is not installed; asking rustup for it"
+        ));
+        if quietly(Command::new("rustup").args(["target", "add", TARGET])) && native_has_target() {
+            return Ok(Self::Native);
+        }
+        steps.note(&format!(
+            "rustup cannot add it; installing Debian's {}",
+            PACKAGES.join(", ")
+        ));
+        let update = quietly(Command::new("apt-get").args(["update", "-qq"]));
+        let mut install = Command::new("apt-get");
+        install
+            .args(["install", "-y", "-qq", "--no-install-recommends"])
+            .args(PACKAGES)
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        if update && quietly(&mut install) && debian_is_complete() {
+            return Ok(Self::Debian);
+        }
+        bail!(
+            "no compiler for WebAssembly: run `rustup target add {TARGET}`, or on Debian, as root, `apt-get install {}`",
+            PACKAGES.join(" ")
+        )
+    }
+
+    /// The name that users know it by.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Native => "the installed Rust toolchain",
+            Self::Debian => "Debian's Rust toolchain",
+        }
+    }
+
+    /// A cargo command that compiles for [`TARGET`].
+    pub fn cargo(&self, target_folder: &Path) -> Command {
+        let mut command = match self {
+            Self::Native => build::cargo(),
+            Self::Debian => debian_cargo(),
+        };
+        command
+            .current_dir(build::workspace())
+            .env("CARGO_TARGET_DIR", target_folder)
+            // Flags for this machine's programs do not suit guests.
+            .env_remove("RUSTFLAGS")
+            .env_remove("CARGO_ENCODED_RUSTFLAGS");
+        command
+    }
+
+    /// Arguments of cargo that this toolchain needs beside the target.
+    pub const fn arguments(&self) -> &'static [&'static str] {
+        match self {
+            Self::Native => &[],
+            Self::Debian => &["-Zbuild-std=std,panic_abort"],
+        }
+    }
+}
+
+fn debian_cargo() -> Command {
+    let mut command = Command::new("/usr/bin/cargo");
+    // What rustup set for the outer cargo would lead back to its own compiler.
+    for variable in [
+        "CARGO",
+        "RUSTUP_TOOLCHAIN",
+        "RUSTC_WRAPPER",
+        "RUSTC_WORKSPACE_WRAPPER",
+    ] {
+        command.env_remove(variable);
+    }
+    command
+        .env("RUSTC", "/usr/bin/rustc")
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker());
+    command
+}
+
+fn linker() -> PathBuf {
+    PathBuf::from("/usr/bin/wasm-ld-22")
+}
+
+fn native_has_target() -> bool {
+    let output = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+        .args(["--print", "target-libdir", "--target", TARGET])
+        .stderr(Stdio::null())
+        .output();
+    let Ok(output) = output else { return false };
+    let folder = String::from_utf8_lossy(&output.stdout);
+    output.status.success() && Path::new(folder.trim()).is_dir()
+}
+
+fn debian_is_complete() -> bool {
+    let sysroot = Command::new("/usr/bin/rustc")
+        .args(["--print", "sysroot"])
+        .output()
+        .ok()
+        .and_then(|output| String::from_utf8(output.stdout).ok());
+    let Some(sysroot) = sysroot else { return false };
+    let source = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library");
+    Path::new("/usr/bin/cargo").exists() && linker().exists() && source.exists()
+}
+
+/// Runs a command without showing what it prints; tells whether it succeeded.
+fn quietly(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Runs a build; on failure shows all that it printed.
+///
+/// # Errors
+/// When it cannot be started or fails.
+pub fn build(command: &mut Command) -> Result<()> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    if !output.status.success() {
+        bail!(
+            "{command:?} failed:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(())
+}
