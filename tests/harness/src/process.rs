@@ -1,0 +1,201 @@
+//! The real `sluice` binary as a process.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::sync::watch;
+
+/// A test that waits this long for a line or an end has failed.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A running `sluice`. It is killed when dropped.
+#[derive(Debug)]
+pub struct Sluice {
+    child: Child,
+    log: watch::Receiver<Vec<String>>,
+}
+
+/// What `sluice run` prints when it ends.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Report {
+    /// Name of the link.
+    pub link: String,
+    /// One entry a source partition.
+    pub lanes: Vec<Lane>,
+    /// Why the link stopped by itself.
+    pub error: Option<String>,
+}
+
+/// A lane's totals.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Lane {
+    /// The source partition.
+    pub source: String,
+    /// Settled by delivery.
+    pub forwarded: u64,
+    /// Settled by dropping.
+    pub dropped: u64,
+    /// Settled as dead letters.
+    pub dead_lettered: u64,
+    /// Rejected by a guest, or failed.
+    pub failed: u64,
+    /// Lost by the source.
+    pub gaps: u64,
+    /// Found at the destination instead of sent again.
+    pub found: u64,
+    /// Where the lane goes on.
+    pub next_offset: u64,
+}
+
+impl Report {
+    /// Totals over all lanes: forwarded, dropped, dead-lettered.
+    pub fn settled(&self) -> (u64, u64, u64) {
+        let total = |part: fn(&Lane) -> u64| self.lanes.iter().map(part).sum();
+        (
+            total(|lane| lane.forwarded),
+            total(|lane| lane.dropped),
+            total(|lane| lane.dead_lettered),
+        )
+    }
+
+    /// Messages that were found at the destination instead of sent again.
+    pub fn found(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.found).sum()
+    }
+
+    /// Messages that the source no longer had.
+    pub fn gaps(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.gaps).sum()
+    }
+}
+
+impl Sluice {
+    /// Starts `sluice run` with a configuration file.
+    ///
+    /// # Errors
+    /// When the binary is not built or does not start.
+    pub fn start(config: &Path, environment: &[(&str, &str)]) -> Result<Self> {
+        let binary = target_folder()?.join("sluice");
+        ensure!(
+            binary.exists(),
+            "{} is not built: run `cargo build`",
+            binary.display()
+        );
+        let mut child = Command::new(binary)
+            .arg("run")
+            .arg("--config")
+            .arg(config)
+            .args(["--log", "debug"])
+            .envs(environment.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("cannot start sluice")?;
+        let stderr = child.stderr.take().context("stderr is piped")?;
+        let (lines, log) = watch::channel(Vec::new());
+        tokio::spawn(collect(stderr, lines));
+        Ok(Self { child, log })
+    }
+
+    /// Waits until a log line holds `text`.
+    ///
+    /// # Errors
+    /// When sluice ends or takes too long without such a line.
+    pub async fn logged(&mut self, text: &str) -> Result<()> {
+        let holds = |lines: &Vec<String>| lines.iter().any(|line| line.contains(text));
+        let waited = tokio::time::timeout(PATIENCE, self.log.wait_for(holds)).await;
+        match waited {
+            Ok(Ok(_)) => Ok(()),
+            _ => bail!("no log line holds {text:?}:\n{}", self.log()),
+        }
+    }
+
+    /// Everything logged so far.
+    pub fn log(&self) -> String {
+        self.log.borrow().join("\n")
+    }
+
+    /// Sends a signal, by name.
+    ///
+    /// # Errors
+    /// When sluice has ended.
+    pub async fn signal(&self, name: &str) -> Result<()> {
+        let pid = self.child.id().context("sluice has ended")?;
+        let status = Command::new("kill")
+            .args([format!("-{name}"), pid.to_string()])
+            .status()
+            .await?;
+        ensure!(status.success(), "cannot signal sluice");
+        Ok(())
+    }
+
+    /// Drains with SIGTERM; sluice must end with 0.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn stop(self) -> Result<Report> {
+        self.signal("TERM").await?;
+        let (code, report, log) = self.end().await?;
+        ensure!(code == Some(0), "sluice ended with {code:?}:\n{log}");
+        report.with_context(|| format!("sluice printed no report:\n{log}"))
+    }
+
+    /// Ends it as a crash does.
+    ///
+    /// # Errors
+    /// When it has ended already.
+    pub async fn kill(mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("sluice ended by itself with {status}:\n{}", self.log());
+        }
+        self.child.kill().await?;
+        Ok(())
+    }
+
+    /// Waits until it ends by itself: its exit code, its report if it printed one, and its log.
+    ///
+    /// # Errors
+    /// When it does not end.
+    pub async fn end(mut self) -> Result<(Option<i32>, Option<Report>, String)> {
+        let mut stdout = self.child.stdout.take().context("stdout is piped")?;
+        let ending = async {
+            let mut text = String::new();
+            stdout.read_to_string(&mut text).await?;
+            let status = self.child.wait().await?;
+            anyhow::Ok((status, text))
+        };
+        let Ok(ended) = tokio::time::timeout(PATIENCE, ending).await else {
+            bail!("sluice does not end:\n{}", self.log());
+        };
+        let (status, text) = ended?;
+        // The log is whole once its pipe has closed.
+        while self.log.changed().await.is_ok() {}
+        let reports: Option<Vec<Report>> = serde_json::from_str(&text).ok();
+        let report = reports.and_then(|reports| reports.into_iter().next());
+        Ok((status.code(), report, self.log()))
+    }
+}
+
+async fn collect(stderr: ChildStderr, lines: watch::Sender<Vec<String>>) {
+    let mut reader = BufReader::new(stderr).lines();
+    while let Ok(Some(line)) = reader.next_line().await {
+        lines.send_modify(|lines| lines.push(line));
+    }
+}
+
+/// The folder of the binaries that were built with this one.
+pub fn target_folder() -> Result<PathBuf> {
+    let this = std::env::current_exe()?;
+    let deps = this.parent().context("a test lies in a folder")?;
+    Ok(deps
+        .parent()
+        .context("tests lie below the binaries")?
+        .to_owned())
+}

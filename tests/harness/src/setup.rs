@@ -1,0 +1,303 @@
+//! Two clusters, a stream of the test's own, and configurations for sluice.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use bytes::BytesMut;
+use iggy::prelude::{
+    Client, Consumer, Identifier, IggyClient, MessageClient, PollingStrategy, StreamClient,
+    TopicClient, TopicCreateOptions,
+};
+use iggy_binary_protocol::codes::SEND_MESSAGES_CODE;
+use iggy_binary_protocol::requests::messages::{RawMessage, SendMessagesEncoder};
+use iggy_binary_protocol::{WireIdentifier, WirePartitioning};
+use sluice_devbroker::Broker;
+use sluice_devbroker::target::{self, Target};
+use tempfile::TempDir;
+
+use crate::message::Message;
+use crate::process::Sluice;
+
+/// How often a real server, which tells nobody, is asked whether messages have come.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Most messages and bytes in a request.
+const REQUEST: (usize, usize) = (1000, 32 << 20);
+
+/// Two clusters and a folder for sluice.
+#[derive(Debug)]
+pub struct Setup {
+    /// Where messages come from.
+    pub source: Target,
+    /// Where they go.
+    pub destination: Target,
+    /// Configuration and checkpoints.
+    pub folder: TempDir,
+    /// The stream at both clusters, unique to the test.
+    pub stream: String,
+    client: IggyClient,
+}
+
+impl Setup {
+    /// Two clusters of any kind, with an empty stream at the source.
+    ///
+    /// # Errors
+    /// When a cluster cannot be started or reached.
+    pub async fn new() -> Result<Self> {
+        Self::between(
+            Target::start(target::SOURCE).await?,
+            Target::start(target::DESTINATION).await?,
+        )
+        .await
+    }
+
+    /// Two dev brokers, for tests that need faults.
+    ///
+    /// # Errors
+    /// As [`Setup::new`].
+    pub async fn with_faults() -> Result<Self> {
+        Self::between(Target::dev_broker().await?, Target::dev_broker().await?).await
+    }
+
+    async fn between(source: Target, destination: Target) -> Result<Self> {
+        static TESTS: AtomicU32 = AtomicU32::new(0);
+        let test = TESTS.fetch_add(1, Ordering::Relaxed);
+        let stream = format!("test-{}-{test}", std::process::id());
+        let client = connect(&source).await?;
+        client.create_stream(&stream).await?;
+        Ok(Self {
+            source,
+            destination,
+            folder: tempfile::tempdir()?,
+            stream,
+            client,
+        })
+    }
+
+    /// The source as a dev broker.
+    ///
+    /// # Panics
+    /// When it is a real server.
+    pub fn source_broker(&self) -> &Broker {
+        self.source.broker().expect("a dev broker")
+    }
+
+    /// The destination as a dev broker.
+    ///
+    /// # Panics
+    /// When it is a real server.
+    pub fn destination_broker(&self) -> &Broker {
+        self.destination.broker().expect("a dev broker")
+    }
+
+    /// Creates a topic at the source.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub async fn topic(&self, name: &str, partitions: u32) -> Result<()> {
+        let options = TopicCreateOptions {
+            partitions_count: Some(partitions),
+            ..TopicCreateOptions::default()
+        };
+        self.topic_with(name, &options).await
+    }
+
+    /// Creates a topic at the source with options.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub async fn topic_with(&self, name: &str, options: &TopicCreateOptions) -> Result<()> {
+        let stream = Identifier::named(&self.stream)?;
+        self.client.create_topic(&stream, name, options).await?;
+        Ok(())
+    }
+
+    /// Sends messages to the source exactly as they are, in as few requests as Iggy allows.
+    ///
+    /// # Errors
+    /// When a send fails.
+    pub async fn produce(&self, topic: &str, partition: u32, messages: &[Message]) -> Result<()> {
+        send_to(&self.client, &self.stream, topic, partition, messages).await
+    }
+
+    /// Every message of a partition at the destination.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn delivered(&self, topic: &str, partition: u32) -> Result<Vec<Message>> {
+        read(&self.destination, &self.stream, topic, partition).await
+    }
+
+    /// Every dead letter.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn dead_letters(&self) -> Result<Vec<Message>> {
+        read(&self.destination, &self.stream, "dead-letters", 0).await
+    }
+
+    /// Waits until a partition at the destination holds `count` messages.
+    ///
+    /// # Errors
+    /// When the cluster fails.
+    pub async fn arrived(&self, topic: &str, partition: u32, count: usize) -> Result<()> {
+        let count = count as u64;
+        if let Some(broker) = self.destination.broker() {
+            broker.holds(&self.stream, topic, partition, count).await;
+            return Ok(());
+        }
+        let client = connect(&self.destination).await?;
+        let (stream, topic) = (Identifier::named(&self.stream)?, Identifier::named(topic)?);
+        loop {
+            let details = client.get_topic(&stream, &topic).await?;
+            let partitions = details
+                .map(|details| details.partitions)
+                .unwrap_or_default();
+            let found = partitions.iter().find(|found| found.id == partition);
+            if found.is_some_and(|found| found.messages_count >= count) {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// A configuration with one link over the stream's topics; `link` adds keys to it, `guests` adds sections.
+    ///
+    /// # Errors
+    /// When a connection string is of another form.
+    pub fn config(&self, link: &str, guests: &str) -> Result<String> {
+        let stream = &self.stream;
+        let (eu, eu_user, _) = self.source.parts()?;
+        let (us, us_user, _) = self.destination.parts()?;
+        Ok(format!(
+            r#"
+[gateway]
+name = "test"
+[clusters.eu]
+address = "{eu}"
+username = "{eu_user}"
+password = {{ env = "EU_PASSWORD" }}
+[clusters.us]
+address = "{us}"
+username = "{us_user}"
+password = {{ env = "US_PASSWORD" }}
+{guests}
+[[links]]
+name = "link"
+source = {{ cluster = "eu", streams = ["{stream}"] }}
+destination = {{ cluster = "us" }}
+dead_letter = {{ stream = "{stream}", topic = "dead-letters" }}
+retry = {{ initial = "1 ms", max = "20 ms" }}
+{link}
+"#
+        ))
+    }
+
+    /// Starts sluice with a configuration.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn run(&self, config: &str) -> Result<Sluice> {
+        let path = self.folder.path().join("sluice.toml");
+        std::fs::write(&path, config).context("cannot write the configuration")?;
+        let (_, _, eu) = self.source.parts()?;
+        let (_, _, us) = self.destination.parts()?;
+        Sluice::start(&path, &[("EU_PASSWORD", eu), ("US_PASSWORD", us)])
+    }
+}
+
+/// The component of a guest that `cargo xtask guests` built.
+///
+/// # Errors
+/// When it is not there.
+pub fn guest(name: &str) -> Result<PathBuf> {
+    let path = crate::process::target_folder()?.join(format!("../guests/{name}.wasm"));
+    ensure!(
+        path.exists(),
+        "{} is not built: run `cargo xtask guests`",
+        path.display()
+    );
+    Ok(path)
+}
+
+async fn connect(target: &Target) -> Result<IggyClient> {
+    let text = format!(
+        "{}?nodelay=true&reestablish_after=0s&reconnection_retries=3",
+        target.connection_string()
+    );
+    let client = IggyClient::from_connection_string(&text)?;
+    client.connect().await?;
+    Ok(client)
+}
+
+async fn send_to(
+    client: &IggyClient,
+    stream: &str,
+    topic: &str,
+    partition: u32,
+    messages: &[Message],
+) -> Result<()> {
+    let stream = WireIdentifier::named(stream)?;
+    let topic = WireIdentifier::named(topic)?;
+    let partitioning = WirePartitioning::PartitionId(partition);
+    let mut rest = messages;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let within = |message: &&Message| {
+            bytes += message.payload.len() + message.headers.len();
+            bytes <= REQUEST.1
+        };
+        let count = rest
+            .iter()
+            .take(REQUEST.0)
+            .take_while(within)
+            .count()
+            .max(1);
+        let (now, later) = rest.split_at(count);
+        let raw: Vec<_> = now
+            .iter()
+            .map(|message| RawMessage {
+                id: message.id,
+                origin_timestamp: message.origin_timestamp,
+                headers: Some(&message.headers),
+                payload: &message.payload,
+            })
+            .collect();
+        let mut body = BytesMut::new();
+        SendMessagesEncoder::encode(&mut body, &stream, &topic, &partitioning, &raw)?;
+        client
+            .send_binary_request(SEND_MESSAGES_CODE, body.freeze())
+            .await?;
+        rest = later;
+    }
+    Ok(())
+}
+
+async fn read(target: &Target, stream: &str, topic: &str, partition: u32) -> Result<Vec<Message>> {
+    let client = connect(target).await?;
+    let (stream, topic) = (Identifier::named(stream)?, Identifier::named(topic)?);
+    let consumer = Consumer::new(Identifier::named("harness")?);
+    let mut messages = Vec::new();
+    let mut offset = 0;
+    loop {
+        let strategy = PollingStrategy::offset(offset);
+        let polled = client
+            .poll_messages(
+                &stream,
+                &topic,
+                Some(partition),
+                &consumer,
+                &strategy,
+                100,
+                false,
+            )
+            .await?;
+        let Some(last) = polled.messages.last() else {
+            return Ok(messages);
+        };
+        offset = last.header.offset + 1;
+        messages.extend(polled.messages.iter().map(Message::from));
+    }
+}
