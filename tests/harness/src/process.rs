@@ -90,7 +90,7 @@ impl Sluice {
             .arg("run")
             .arg("--config")
             .arg(config)
-            .args(["--log", "debug"])
+            .args(["--log", "info"])
             .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -110,11 +110,12 @@ impl Sluice {
     /// When sluice ends or takes too long without such a line.
     pub async fn logged(&mut self, text: &str) -> Result<()> {
         let holds = |lines: &Vec<String>| lines.iter().any(|line| line.contains(text));
-        let waited = tokio::time::timeout(PATIENCE, self.log.wait_for(holds)).await;
-        match waited {
-            Ok(Ok(_)) => Ok(()),
-            _ => bail!("no log line holds {text:?}:\n{}", self.log()),
-        }
+        let found = {
+            let waited = tokio::time::timeout(PATIENCE, self.log.wait_for(holds)).await;
+            matches!(waited, Ok(Ok(_)))
+        };
+        ensure!(found, "no log line holds {text:?}:\n{}", self.log());
+        Ok(())
     }
 
     /// Everything logged so far.

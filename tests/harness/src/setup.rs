@@ -119,7 +119,18 @@ impl Setup {
     /// # Errors
     /// When a send fails.
     pub async fn produce(&self, topic: &str, partition: u32, messages: &[Message]) -> Result<()> {
-        send_to(&self.client, &self.stream, topic, partition, messages).await
+        // A client of its own: the last one may be gone with the broker that a test restarted.
+        let client = connect(&self.source).await?;
+        send_to(&client, &self.stream, topic, partition, messages).await
+    }
+
+    /// Sends messages to the destination, as another writer would.
+    ///
+    /// # Errors
+    /// When a send fails.
+    pub async fn intrude(&self, topic: &str, partition: u32, messages: &[Message]) -> Result<()> {
+        let client = connect(&self.destination).await?;
+        send_to(&client, &self.stream, topic, partition, messages).await
     }
 
     /// Every message of a partition at the destination.

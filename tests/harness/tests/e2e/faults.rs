@@ -1,0 +1,287 @@
+//! Faults of the clusters: whatever happens to a request, every message arrives once and in order.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use iggy::prelude::IggyError;
+use iggy_binary_protocol::codes::{GET_TOPIC_CODE, POLL_MESSAGES_CODE, SEND_MESSAGES_CODE};
+use iggy_binary_protocol::consensus::EvictionReason;
+use sluice_devbroker::{Action, Gate, Loss, Rule};
+use sluice_harness::{Message, Report, Setup};
+
+const MESSAGES: u128 = 3000;
+
+fn messages() -> Vec<Message> {
+    (1..=MESSAGES)
+        .map(|id| Message::new(id, format!("payload {id}")))
+        .collect()
+}
+
+/// Copies one partition in small batches while the brokers show faults; everything must arrive once, in order.
+async fn copies_through(prepare: impl FnOnce(&Setup)) -> Result<Report> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    setup.produce("t", 0, &messages()).await?;
+    prepare(&setup);
+    let config = setup.config("batch = { messages = 100 }", "")?;
+    let config = config.replace("address", "timeout = \"500 ms\"\naddress");
+    let sluice = setup.run(&config)?;
+    setup.arrived("t", 0, messages().len()).await?;
+    let report = sluice.stop().await?;
+    assert_eq!(report.settled(), (3000, 0, 0));
+    assert_eq!(setup.delivered("t", 0).await?, messages());
+    assert_eq!(
+        setup.source_broker().faults().pending(),
+        0,
+        "not every fault was met"
+    );
+    assert_eq!(
+        setup.destination_broker().faults().pending(),
+        0,
+        "not every fault was met"
+    );
+    Ok(report)
+}
+
+/// A fault of every third send from the second on.
+fn at_sends(setup: &Setup, action: &Action) {
+    for place in 0..5 {
+        let rule = Rule::next(action.clone())
+            .code(SEND_MESSAGES_CODE)
+            .after(2 * place + 1);
+        setup.destination_broker().faults().add(rule);
+    }
+}
+
+#[tokio::test]
+async fn a_send_whose_reply_is_lost_is_not_repeated() -> Result<()> {
+    for action in [Action::LoseReply, Action::CutReply, Action::Silence] {
+        let report = copies_through(|setup| at_sends(setup, &action)).await?;
+        assert!(report.found() >= 100, "{action:?}: {report:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_send_that_was_not_executed_is_repeated() -> Result<()> {
+    let busy = IggyError::TransientNotAccepted.as_code();
+    for action in [
+        Action::CloseBefore,
+        Action::CutRequest,
+        Action::Evict(EvictionReason::NoSession),
+        Action::Refuse(IggyError::ShardCommunicationError.as_code()),
+        Action::Refuse(busy),
+    ] {
+        let report = copies_through(|setup| at_sends(setup, &action)).await?;
+        assert_eq!(report.found(), 0, "{action:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_error_after_the_send_was_executed_repeats_nothing() -> Result<()> {
+    let action = Action::RefuseAfter(IggyError::ShardCommunicationError.as_code());
+    let report = copies_through(|setup| at_sends(setup, &action)).await?;
+    assert!(report.found() >= 100, "{report:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_send_without_a_confirmation_is_looked_up() -> Result<()> {
+    let report = copies_through(|setup| at_sends(setup, &Action::LoseConfirmation)).await?;
+    assert!(report.found() >= 500, "{report:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_slow_reply_is_waited_for() -> Result<()> {
+    let action = Action::Delay(Duration::from_millis(5));
+    let report = copies_through(|setup| at_sends(setup, &action)).await?;
+    assert_eq!(report.found(), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn failed_polls_skip_nothing() -> Result<()> {
+    for action in [
+        Action::LoseReply,
+        Action::CutReply,
+        Action::CloseBefore,
+        Action::EmptyPoll,
+        Action::Silence,
+        Action::Refuse(IggyError::TransientNotAccepted.as_code()),
+    ] {
+        copies_through(|setup| {
+            for place in 0..5 {
+                let rule = Rule::next(action.clone())
+                    .code(POLL_MESSAGES_CODE)
+                    .after(2 * place);
+                setup.source_broker().faults().add(rule);
+            }
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn failed_topology_calls_are_repeated() -> Result<()> {
+    copies_through(|setup| {
+        for broker in [setup.source_broker(), setup.destination_broker()] {
+            broker
+                .faults()
+                .add(Rule::next(Action::LoseReply).code(GET_TOPIC_CODE));
+        }
+    })
+    .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_lookup_after_a_lost_reply_may_fail_too() -> Result<()> {
+    let report = copies_through(|setup| {
+        at_sends(setup, &Action::LoseReply);
+        for place in 1..4 {
+            let rule = Rule::next(Action::CloseBefore)
+                .code(POLL_MESSAGES_CODE)
+                .after(place);
+            setup.destination_broker().faults().add(rule);
+        }
+    })
+    .await?;
+    assert!(report.found() >= 100, "{report:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_restart_of_either_cluster_is_survived() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    let sluice = setup.run(&setup.config("", "")?)?;
+    let all = messages();
+    for (round, part) in all.chunks(300).enumerate() {
+        setup.produce("t", 0, part).await?;
+        setup.arrived("t", 0, (round + 1) * 300).await?;
+        let broker = if round % 2 == 0 {
+            setup.destination_broker()
+        } else {
+            setup.source_broker()
+        };
+        broker.restart(Loss::None).await?;
+    }
+    assert_eq!(sluice.stop().await?.settled(), (3000, 0, 0));
+    assert_eq!(setup.delivered("t", 0).await?, all);
+    Ok(())
+}
+
+#[tokio::test]
+async fn messages_of_other_writers_do_not_disturb() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    let all = messages();
+    setup.produce("t", 0, &all[..100]).await?;
+    let gate = Gate::default();
+    let held = Rule::next(Action::HoldReply(gate.clone()))
+        .code(SEND_MESSAGES_CODE)
+        .after(1);
+    setup.destination_broker().faults().add(held);
+    let config = setup.config("batch = { messages = 100 }", "")?;
+    let config = config.replace("address", "timeout = \"300 ms\"\naddress");
+    let sluice = setup.run(&config)?;
+    setup.arrived("t", 0, 16).await?;
+    gate.reached_by(1).await;
+    let foreign = Message::new(777_777_777, "foreign");
+    setup
+        .intrude("t", 0, std::slice::from_ref(&foreign))
+        .await?;
+    setup.arrived("t", 0, 101).await?;
+    gate.open();
+    let report = sluice.stop().await?;
+    assert_eq!(report.settled(), (100, 0, 0));
+    let delivered = setup.delivered("t", 0).await?;
+    let own: Vec<_> = delivered
+        .into_iter()
+        .filter(|message| *message != foreign)
+        .collect();
+    assert_eq!(own, all[..100]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_purged_source_stops_the_link() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    let all = messages();
+    setup.produce("t", 0, &all[..100]).await?;
+    let sluice = setup.run(&setup.config("", "")?)?;
+    setup.arrived("t", 0, 100).await?;
+    assert!(setup.source_broker().purge(&setup.stream, "t", 0));
+    let (code, report, log) = sluice.end().await?;
+    assert_eq!(code, Some(4), "{log}");
+    assert!(
+        log.contains("was purged, created anew or rolled back"),
+        "{log}"
+    );
+    assert_eq!(report.expect("a report").settled(), (100, 0, 0));
+
+    setup.produce("t", 0, &all[500..700]).await?;
+    let (code, _, log) = setup.run(&setup.config("", "")?)?.end().await?;
+    assert_eq!(code, Some(4), "refilled past the checkpoint: {log}");
+    assert!(
+        log.contains("no longer holds the message that was copied last"),
+        "{log}"
+    );
+    assert_eq!(setup.delivered("t", 0).await?, all[..100]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn messages_that_expired_before_they_were_copied_are_counted() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    let all = messages();
+    setup.produce("t", 0, &all[..100]).await?;
+    let config = setup.config("", "")?;
+    let sluice = setup.run(&config)?;
+    setup.arrived("t", 0, 100).await?;
+    sluice.stop().await?;
+    setup.produce("t", 0, &all[100..300]).await?;
+    assert!(setup.source_broker().expire(&setup.stream, "t", 0, 150));
+    let mut sluice = setup.run(&config)?;
+    setup.arrived("t", 0, 250).await?;
+    sluice.logged("no longer has messages").await?;
+    let report = sluice.stop().await?;
+    assert_eq!((report.settled(), report.gaps()), ((150, 0, 0), 50));
+    assert_eq!(
+        setup.delivered("t", 0).await?,
+        [&all[..100], &all[150..300]].concat()
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_at_once_and_loses_nothing() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    let all = messages();
+    setup.produce("t", 0, &all).await?;
+    let gate = Gate::default();
+    let held = Rule::next(Action::HoldReply(gate.clone()))
+        .code(SEND_MESSAGES_CODE)
+        .after(3);
+    setup.destination_broker().faults().add(held);
+    let config = setup.config("batch = { messages = 100 }", "")?;
+    let mut sluice = setup.run(&config)?;
+    gate.reached_by(1).await;
+    sluice.signal("TERM").await?;
+    sluice.logged("draining").await?;
+    sluice.signal("TERM").await?;
+    let (code, _, log) = sluice.end().await?;
+    assert_eq!(code, Some(130), "{log}");
+    gate.open();
+    let sluice = setup.run(&config)?;
+    setup.arrived("t", 0, all.len()).await?;
+    sluice.stop().await?;
+    assert_eq!(setup.delivered("t", 0).await?, all);
+    Ok(())
+}

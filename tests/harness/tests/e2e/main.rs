@@ -1,0 +1,7 @@
+//! The real `sluice` binary between two clusters.
+
+mod bad_input;
+mod copy;
+mod crash;
+mod faults;
+mod guests;
