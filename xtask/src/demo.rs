@@ -3,17 +3,16 @@
 mod check;
 mod cluster;
 mod gateway;
+mod outcome;
 mod traffic;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use comfy_table::{CellAlignment, Table};
 use tokio::task::JoinSet;
 
 use crate::progress::Steps;
 use crate::{build, guests};
-use check::Findings;
 use cluster::Cluster;
 use gateway::Gateway;
 use traffic::{DESTINATIONS, PARTITIONS, PER_PARTITION};
@@ -22,7 +21,7 @@ use traffic::{DESTINATIONS, PARTITIONS, PER_PARTITION};
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Without any progress for this long the demo gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Runs the demo.
 ///
@@ -71,7 +70,7 @@ async fn show(steps: &mut Steps, binary: &std::path::Path) -> Result<()> {
     bar.finish_and_clear();
     source.clean_up().await?;
     destination.clean_up().await?;
-    print(&findings, all, took, &report);
+    outcome::print(&findings, all, took, &report);
     Ok(())
 }
 
@@ -118,48 +117,4 @@ async fn wait_for(
         }
         tokio::time::sleep(LOOK).await;
     }
-}
-
-fn print(findings: &Findings, all: u64, took: Duration, report: &gateway::Report) {
-    let mut table = Table::new();
-    table.set_header(["went to", "messages", "share", "payload bytes"]);
-    let share = |count: u64| format!("{:.1} %", count as f64 * 100.0 / all as f64);
-    for (topic, (messages, bytes)) in &findings.arrived {
-        table.add_row([
-            format!("{}/{topic}", traffic::STREAM),
-            messages.to_string(),
-            share(*messages),
-            bytes.to_string(),
-        ]);
-    }
-    table.add_row([
-        "dropped by the filter".to_owned(),
-        findings.dropped.to_string(),
-        share(findings.dropped),
-        String::new(),
-    ]);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    println!("{table}");
-    if let Some((before, topic, after)) = &findings.example {
-        println!("before  {}", indent(&before.describe()));
-        println!("after   {}  (in {topic})", indent(&after.describe()));
-    }
-    println!(
-        "gateway: {} forwarded, {} dropped, {} dead-lettered, {} gaps",
-        report.forwarded, report.dropped, report.dead_lettered, report.gaps
-    );
-    println!(
-        "{all} messages in {:.2} s: {:.0} messages/s from start to last confirmation, on {} cores shared with both \
-         clusters",
-        took.as_secs_f64(),
-        all as f64 / took.as_secs_f64(),
-        std::thread::available_parallelism().map_or(1, usize::from)
-    );
-    println!("every message checked: count, order, id, time, headers, payload");
-}
-
-fn indent(text: &str) -> String {
-    text.replace('\n', "\n        ")
 }

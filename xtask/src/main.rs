@@ -21,8 +21,8 @@ struct Arguments {
 enum Task {
     /// Replicate shop traffic between two clusters with three guests, and check every message.
     ///
-    /// Starts two dev brokers, unless SLUICE_SOURCE and SLUICE_DESTINATION name clusters to use instead, each as
-    /// iggy://user:password@host:port. The demo's stream there is deleted at the end.
+    /// Starts two dev brokers, unless `SLUICE_SOURCE` and `SLUICE_DESTINATION` name clusters to use instead, each as
+    /// `iggy://user:password@host:port`. The demo's stream there is deleted at the end.
     Demo,
     /// Build all that the tests need, then run every test.
     Verify {

@@ -35,11 +35,19 @@ impl Steps {
 
     /// A detail of the current step.
     pub fn note(&self, text: &str) {
-        eprintln!("      {text}");
+        let (dim, plain) = if self.colour {
+            ("\x1b[2m", "\x1b[0m")
+        } else {
+            ("", "")
+        };
+        eprintln!("      {dim}{text}{plain}");
     }
 
     /// A bar up to `length`, hidden where there is no terminal.
     pub fn bar(&self, length: u64) -> ProgressBar {
+        if !self.colour {
+            return ProgressBar::hidden();
+        }
         let style =
             ProgressStyle::with_template("      {bar:40} {human_pos}/{human_len} {per_sec} {eta}");
         ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use bytes::{Bytes, BytesMut};
 use iggy_binary_protocol::batch::{
-    BATCH_HEADER_SIZE, BatchHeader, BatchIntegrity, BatchRef, calculate_batch_checksum,
-    decode_batch_slice_with,
+    BATCH_HEADER_SIZE, BatchHeader, BatchRef, calculate_batch_checksum,
 };
 
 /// Names a stored consumer offset: the kind of consumer and its identifier.
@@ -182,12 +181,8 @@ fn record(mut header: BatchHeader, blob: &[u8]) -> Record {
 }
 
 fn decode(bytes: Bytes) -> Record {
-    let batch = decode_batch_slice_with(&bytes, BatchIntegrity::LayoutOnly)
-        .expect("the broker wrote this record");
-    Record {
-        header: batch.header,
-        bytes: bytes.clone(),
-    }
+    let header = BatchHeader::decode(&bytes).expect("the broker wrote this record");
+    Record { header, bytes }
 }
 
 /// The messages of a record from `start` to before `end`. A slice keeps the base offset and the deltas of the whole.

@@ -108,7 +108,7 @@ impl Named for User {
 impl<T: Named> Slots<T> {
     /// Adds a thing under the lowest free number.
     pub fn add(&mut self, thing: T) -> u32 {
-        let id = (0..)
+        let id = (0..u32::MAX)
             .find(|id| !self.0.contains_key(id))
             .expect("there are more numbers than things");
         self.0.insert(id, thing);

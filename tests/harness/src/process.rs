@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::watch;
 
 /// A test that waits this long for a line or an end has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A running `sluice`. It is killed when dropped.
 #[derive(Debug)]

@@ -144,8 +144,8 @@ impl Sample {
             .iter()
             .map(|(key, value)| format!("{}={}", key.to_string_value(), value.to_string_value()))
             .collect();
-        let payload: String = self.payload.chars().take(100).collect();
-        format!("{}\n{payload}...", headers.join(" "))
+        let payload: String = self.payload.chars().take(72).collect();
+        format!("{}\n  {payload}...", headers.join(" "))
     }
 }
 
@@ -155,7 +155,7 @@ fn payload(kind: &str, dice: &mut Dice) -> Result<String> {
         dice.below(1_000_000),
         dice.next()
     );
-    for item in 0..1 + dice.below(8) {
+    for item in 0..=dice.below(8) {
         let comma = if item == 0 { "" } else { "," };
         write!(
             text,

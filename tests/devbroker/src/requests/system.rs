@@ -106,7 +106,7 @@ pub fn stats(state: &State) -> Answer {
     };
     let partitions = || topics().flat_map(|(_, topic)| &topic.partitions);
     let size = partitions().map(Partition::size).sum();
-    let stats = StatsResponse {
+    let numbers = StatsResponse {
         process_id: std::process::id(),
         cpu_usage: 0.0,
         total_cpu_usage: 0.0,
@@ -136,6 +136,6 @@ pub fn stats(state: &State) -> Answer {
         free_disk_space: 0,
         total_disk_space: 0,
     };
-    let body: Bytes = stats.to_bytes();
+    let body: Bytes = numbers.to_bytes();
     whole(body)
 }

@@ -29,7 +29,10 @@ async fn with_component(name: &str, bytes: &[u8]) -> Result<(Setup, String)> {
 }
 
 fn guest_config(setup: &Setup, component: &Path, keys: &str) -> Result<String> {
-    let section = format!("[guests.g]\ncomponent = {component:?}\n{keys}\n");
+    let section = format!(
+        "[guests.g]\ncomponent = \"{}\"\n{keys}\n",
+        component.display()
+    );
     setup.config(r#"guests = ["g"]"#, &section)
 }
 

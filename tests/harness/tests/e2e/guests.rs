@@ -19,7 +19,10 @@ fn without(messages: &[Message], payloads: &[&str]) -> Vec<Message> {
 /// The section of one guest, and the link's list with it.
 fn section(name: &str, keys: &str) -> Result<(String, &'static str)> {
     let component = guest(name)?;
-    let section = format!("[guests.g]\ncomponent = {component:?}\n{keys}\n");
+    let section = format!(
+        "[guests.g]\ncomponent = \"{}\"\n{keys}\n",
+        component.display()
+    );
     Ok((section, r#"guests = ["g"]"#))
 }
 
