@@ -24,6 +24,13 @@ pub fn target() -> PathBuf {
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace());
+    // What cargo told this program about its own package would make build scripts run again.
+    for (variable, _) in std::env::vars_os() {
+        let name = variable.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&variable);
+        }
+    }
     command
 }
 
@@ -44,7 +51,8 @@ pub fn run(command: &mut Command) -> Result<()> {
 /// # Errors
 /// When the build fails.
 pub fn sluice() -> Result<PathBuf> {
-    // The whole workspace, so that its features are the same here and in the tests, and nothing is built twice.
-    run(cargo().args(["build", "--workspace", "--bins"]))?;
+    // The whole workspace with its tests, so that features are the same in the demo and in the tests, and nothing
+    // is built twice.
+    run(cargo().args(["build", "--workspace", "--all-targets"]))?;
     Ok(target().join("debug/sluice"))
 }
