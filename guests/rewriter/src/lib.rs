@@ -29,25 +29,17 @@ impl Guest for Rewriter {
 
     fn start(_source: &Source, config: &Config) -> Result<Self, String> {
         let settings: Settings = config.parse()?;
-        let fields = settings.rename.iter().flat_map(|(from, to)| [from, to]);
-        let fields = fields.chain(&settings.remove);
-        let fields = fields.chain(settings.set.iter().flat_map(|(key, value)| [key, value]));
-        for field in fields {
-            if !(1..=255).contains(&field.len()) {
-                return Err(format!(
-                    "config: `{field}` has {} bytes; header keys and values have 1 to 255",
-                    field.len()
-                ));
-            }
-        }
         let mut rewrite = Rewrite::new();
         for (from, to) in &settings.rename {
+            check("rename", [from, to])?;
             rewrite = rewrite.rename(from, to);
         }
         for key in &settings.remove {
+            check("remove", [key])?;
             rewrite = rewrite.remove(key);
         }
         for (key, value) in &settings.set {
+            check("set", [key, value])?;
             rewrite = rewrite.set(key, value);
         }
         Ok(Self(rewrite.into()))
@@ -55,6 +47,21 @@ impl Guest for Rewriter {
 
     fn handle(&mut self, _message: &Message<'_>) -> Verdict {
         self.0.clone()
+    }
+}
+
+/// Refuses what Iggy cannot carry as the key or the value of a header.
+fn check<const N: usize>(table: &str, fields: [&String; N]) -> Result<(), String> {
+    match fields
+        .iter()
+        .find(|field| !(1..=255).contains(&field.len()))
+    {
+        None => Ok(()),
+        Some(field) => Err(format!(
+            "config.{table}.{}: `{field}` has {} bytes; header keys and values have 1 to 255",
+            fields[0],
+            field.len()
+        )),
     }
 }
 
@@ -85,6 +92,7 @@ mod tests {
     fn a_value_that_iggy_cannot_carry_is_refused_at_the_start() {
         let error = Rewriter::start(&source(), &Config::new(r#"{"set":{"origin":""}}"#))
             .expect_err("refused");
+        assert!(error.starts_with("config.set.origin: "), "{error}");
         assert!(error.contains("0 bytes"), "{error}");
     }
 }

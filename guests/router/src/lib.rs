@@ -1,6 +1,6 @@
 //! Sends each message where the value of a header says.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use sluice_guest::{Config, Guest, Inputs, Message, Route, Source, Verdict};
@@ -12,7 +12,7 @@ struct Settings {
     /// Key of the header, which holds text.
     header: String,
     /// Destinations by value.
-    routes: HashMap<String, Destination>,
+    routes: BTreeMap<String, Destination>,
     /// What becomes of the other messages.
     #[serde(default)]
     otherwise: Otherwise,
@@ -38,19 +38,33 @@ struct Destination {
     partition: Option<u32>,
 }
 
-impl From<Destination> for Verdict {
-    fn from(destination: Destination) -> Self {
+impl Destination {
+    /// The verdict that sends messages there; `key` is where the config has it.
+    fn verdict(self, key: &str) -> Result<Verdict, String> {
+        if self.stream.is_none() && self.topic.is_none() && self.partition.is_none() {
+            return Err(format!(
+                "{key}: names no destination: give a stream, a topic or a partition"
+            ));
+        }
         let mut route = Route::default();
-        if let Some(stream) = destination.stream {
-            route = route.in_stream(stream);
+        if let Some(stream) = self.stream {
+            route = route.in_stream(checked(stream, &format!("{key}.stream"))?);
         }
-        if let Some(topic) = destination.topic {
-            route = route.in_topic(topic);
+        if let Some(topic) = self.topic {
+            route = route.in_topic(checked(topic, &format!("{key}.topic"))?);
         }
-        if let Some(partition) = destination.partition {
+        if let Some(partition) = self.partition {
             route = route.in_partition(partition);
         }
-        Self::route(route)
+        Ok(Verdict::route(route))
+    }
+}
+
+/// A name that Iggy can carry.
+fn checked(name: String, key: &str) -> Result<String, String> {
+    match name.len() {
+        1..=255 => Ok(name),
+        length => Err(format!("{key}: has {length} bytes; names have 1 to 255")),
     }
 }
 
@@ -58,7 +72,7 @@ impl From<Destination> for Verdict {
 #[derive(Debug)]
 pub struct Router {
     header: String,
-    routes: HashMap<String, Verdict>,
+    routes: BTreeMap<String, Verdict>,
     otherwise: Verdict,
 }
 
@@ -67,17 +81,20 @@ impl Guest for Router {
 
     fn start(_source: &Source, config: &Config) -> Result<Self, String> {
         let settings: Settings = config.parse()?;
-        let routes = settings.routes.into_iter();
+        let header = checked(settings.header, "config.header")?;
+        let mut routes = BTreeMap::new();
+        for (value, destination) in settings.routes {
+            let verdict = destination.verdict(&format!("config.routes.{value}"))?;
+            routes.insert(value, verdict);
+        }
         Ok(Self {
-            routes: routes.map(|(value, to)| (value, to.into())).collect(),
+            routes,
             otherwise: match settings.otherwise {
                 Otherwise::Forward => Verdict::Forward,
                 Otherwise::Drop => Verdict::Drop,
-                Otherwise::Reject => {
-                    Verdict::reject(format!("no route for its header {}", settings.header))
-                }
+                Otherwise::Reject => Verdict::reject(format!("no route for its header {header}")),
             },
-            header: settings.header,
+            header,
         })
     }
 
@@ -126,6 +143,25 @@ mod tests {
         assert_eq!(
             verdict(reject, "visit"),
             Verdict::reject("no route for its header type")
+        );
+    }
+
+    #[test]
+    fn errors_name_the_key() {
+        let error =
+            |config: &str| Router::start(&source(), &Config::new(config)).expect_err("refused");
+        assert_eq!(
+            error(r#"{"header":"type","routes":{"order":{}}}"#),
+            "config.routes.order: names no destination: give a stream, a topic or a partition"
+        );
+        assert_eq!(
+            error(r#"{"header":"type","routes":{"order":{"topic":""}}}"#),
+            "config.routes.order.topic: has 0 bytes; names have 1 to 255"
+        );
+        let misspelt = error(r#"{"header":"type","routes":{"order":{"topik":"a"}}}"#);
+        assert!(
+            misspelt.contains("config.routes.order") && misspelt.contains("topik"),
+            "{misspelt}"
         );
     }
 }

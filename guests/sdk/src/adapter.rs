@@ -9,7 +9,7 @@ pub use crate::bindings::exports::sluice::guest::batch_handler::{
 pub use crate::bindings::sluice::guest::types::Inputs as WireInputs;
 
 use crate::bindings::sluice::guest::types as wire;
-use crate::field::FieldBuf;
+use crate::field::{Field, FieldBuf};
 use crate::verdict::Change;
 use crate::{Config, Guest, Inputs, Message, Rewrite, Route, Source, Verdict};
 
@@ -182,8 +182,35 @@ impl From<&Rewrite> for wire::Rewrite {
 
 impl From<&FieldBuf> for wire::Field {
     fn from(field: &FieldBuf) -> Self {
-        // The kind code and the bytes say all; the host takes any kind in this form.
-        Self::Other((field.kind, field.bytes.clone()))
+        match field.as_field() {
+            Field::Raw(bytes) => Self::Raw(bytes.to_vec()),
+            Field::Text(text) => Self::Text(text.to_owned()),
+            Field::Bool(value) => Self::Boolean(value),
+            Field::Int8(value) => Self::Int8(value),
+            Field::Int16(value) => Self::Int16(value),
+            Field::Int32(value) => Self::Int32(value),
+            Field::Int64(value) => Self::Int64(value),
+            Field::Int128(value) => Self::Int128(wide(value.cast_unsigned())),
+            Field::Uint8(value) => Self::Uint8(value),
+            Field::Uint16(value) => Self::Uint16(value),
+            Field::Uint32(value) => Self::Uint32(value),
+            Field::Uint64(value) => Self::Uint64(value),
+            Field::Uint128(value) => Self::Uint128(wide(value)),
+            Field::Float32(value) => Self::Float32(value),
+            Field::Float64(value) => Self::Float64(value),
+            Field::Other(kind, bytes) => Self::Other((kind, bytes.to_vec())),
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the halves are meant to be cut off"
+)]
+const fn wide(value: u128) -> wire::Wide {
+    wire::Wide {
+        low: value as u64,
+        high: (value >> 64) as u64,
     }
 }
 

@@ -1,5 +1,8 @@
 //! Keys and values of user headers.
 
+/// Iggy's kind code of text.
+pub(crate) const TEXT: u8 = 2;
+
 /// A key or a value as it is in the message. Iggy carries 1 to 255 bytes in each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Field<'a> {
@@ -45,7 +48,7 @@ impl<'a> Field<'a> {
     fn typed(kind: u8, bytes: &'a [u8]) -> Option<Self> {
         Some(match kind {
             1 => Self::Raw(bytes),
-            2 => Self::Text(std::str::from_utf8(bytes).ok()?),
+            TEXT => Self::Text(std::str::from_utf8(bytes).ok()?),
             3 => match bytes {
                 [0] => Self::Bool(false),
                 [1] => Self::Bool(true),
@@ -75,12 +78,30 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// The bytes, if they are opaque.
+    pub const fn as_bytes(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Raw(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// The truth value, if it is one.
     pub const fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(value) => Some(*value),
             _ => None,
         }
+    }
+
+    /// The integer, whatever its width, if it is one and fits.
+    pub fn as_i64(&self) -> Option<i64> {
+        self.as_i128()?.try_into().ok()
+    }
+
+    /// The integer, whatever its width, if it is one and fits.
+    pub fn as_u64(&self) -> Option<u64> {
+        self.as_i128()?.try_into().ok()
     }
 
     /// The integer, whatever its width, if it is one and fits.
@@ -118,7 +139,7 @@ pub struct FieldBuf {
 }
 
 impl FieldBuf {
-    /// A field of any kind, by Iggy's kind code.
+    /// A field of any kind, by Iggy's kind code. The host rejects the message where the bytes are not 1 to 255.
     pub fn new(kind: u8, bytes: impl Into<Vec<u8>>) -> Self {
         Self {
             kind,
@@ -134,24 +155,30 @@ impl FieldBuf {
 
 impl From<&str> for FieldBuf {
     fn from(text: &str) -> Self {
-        Self::new(2, text)
+        Self::new(TEXT, text)
     }
 }
 
 impl From<String> for FieldBuf {
     fn from(text: String) -> Self {
-        Self::new(2, text)
+        Self::new(TEXT, text)
     }
 }
 
 impl From<&String> for FieldBuf {
     fn from(text: &String) -> Self {
-        Self::new(2, text.as_str())
+        Self::new(TEXT, text.as_str())
     }
 }
 
 impl From<&[u8]> for FieldBuf {
     fn from(bytes: &[u8]) -> Self {
+        Self::new(1, bytes)
+    }
+}
+
+impl From<Vec<u8>> for FieldBuf {
+    fn from(bytes: Vec<u8>) -> Self {
         Self::new(1, bytes)
     }
 }
@@ -175,3 +202,55 @@ macro_rules! from_number {
 from_number!(
     4 i8, 5 i16, 6 i32, 7 i64, 8 i128, 9 u8, 10 u16, 11 u32, 12 u64, 13 u128, 14 f32, 15 f64
 );
+
+/// A field of another message, or of this one, byte for byte.
+impl From<Field<'_>> for FieldBuf {
+    fn from(field: Field<'_>) -> Self {
+        match field {
+            Field::Raw(bytes) => bytes.into(),
+            Field::Text(text) => text.into(),
+            Field::Bool(value) => value.into(),
+            Field::Int8(value) => value.into(),
+            Field::Int16(value) => value.into(),
+            Field::Int32(value) => value.into(),
+            Field::Int64(value) => value.into(),
+            Field::Int128(value) => value.into(),
+            Field::Uint8(value) => value.into(),
+            Field::Uint16(value) => value.into(),
+            Field::Uint32(value) => value.into(),
+            Field::Uint64(value) => value.into(),
+            Field::Uint128(value) => value.into(),
+            Field::Float32(value) => value.into(),
+            Field::Float64(value) => value.into(),
+            Field::Other(kind, bytes) => Self::new(kind, bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn integers_are_given_where_they_fit() {
+        assert_eq!(Field::Uint8(7).as_i64(), Some(7));
+        assert_eq!(Field::Int8(-7).as_u64(), None);
+        assert_eq!(Field::Uint64(u64::MAX).as_u64(), Some(u64::MAX));
+        assert_eq!(Field::Uint64(u64::MAX).as_i64(), None);
+        assert_eq!(Field::Uint128(u128::MAX).as_i128(), None);
+        assert_eq!(Field::Text("7").as_i64(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_field_that_is_read_and_written_keeps_its_bytes(
+            kind in 1_u8..=255,
+            bytes in prop::collection::vec(any::<u8>(), 1..=255),
+        ) {
+            let copy = FieldBuf::from(Field::decode(kind, &bytes));
+            prop_assert_eq!(copy, FieldBuf::new(kind, bytes));
+        }
+    }
+}

@@ -28,6 +28,11 @@
 //! test: see [`testing`]. Underneath, messages come and verdicts go in packed batches, so that a guest costs
 //! nanoseconds a message.
 
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
+
 #[doc(hidden)]
 pub mod adapter;
 mod config;

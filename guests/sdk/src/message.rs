@@ -1,6 +1,6 @@
 //! Messages as a guest reads them.
 
-use crate::field::Field;
+use crate::field::{Field, TEXT};
 
 /// One message. Nothing is copied until it is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -46,16 +46,23 @@ impl<'a> Message<'a> {
 
     /// The value of the first header with this text as its key.
     pub fn header(&self, key: &str) -> Option<Field<'a>> {
-        self.headers()
-            .find(|header| header.key == Field::Text(key))
-            .map(|header| header.value)
+        let mut rest = self.headers;
+        loop {
+            let (header, after) = RawHeader::split(rest)?;
+            if header.key == (TEXT, key.as_bytes()) {
+                return Some(header.value());
+            }
+            rest = after;
+        }
     }
 
     /// Whether the header bytes parse to their end. Where they do not, the headers before that are still given.
     pub fn headers_readable(&self) -> bool {
-        let mut headers = self.headers();
-        headers.by_ref().for_each(drop);
-        headers.rest.is_empty()
+        let mut rest = self.headers;
+        while let Some((_, after)) = RawHeader::split(rest) {
+            rest = after;
+        }
+        rest.is_empty()
     }
 }
 
@@ -78,15 +85,39 @@ impl<'a> Iterator for Headers<'a> {
     type Item = Header<'a>;
 
     fn next(&mut self) -> Option<Header<'a>> {
-        let (key, rest) = field(self.rest)?;
-        let (value, rest) = field(rest)?;
+        let (header, rest) = RawHeader::split(self.rest)?;
         self.rest = rest;
-        Some(Header { key, value })
+        Some(Header {
+            key: Field::decode(header.key.0, header.key.1),
+            value: header.value(),
+        })
+    }
+}
+
+/// A kind code and the bytes, not decoded yet.
+type RawField<'a> = (u8, &'a [u8]);
+
+/// A header that is not decoded yet.
+struct RawHeader<'a> {
+    key: RawField<'a>,
+    value: RawField<'a>,
+}
+
+impl<'a> RawHeader<'a> {
+    /// The header at the front, and what comes after it.
+    fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (key, rest) = split_field(bytes)?;
+        let (value, rest) = split_field(rest)?;
+        Some((Self { key, value }, rest))
+    }
+
+    fn value(&self) -> Field<'a> {
+        Field::decode(self.value.0, self.value.1)
     }
 }
 
 /// Kind (u8), length (u32, little-endian), bytes.
-fn field(bytes: &[u8]) -> Option<(Field<'_>, &[u8])> {
+fn split_field(bytes: &[u8]) -> Option<(RawField<'_>, &[u8])> {
     let (&kind, rest) = bytes.split_first()?;
     let (length, rest) = rest.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
@@ -94,7 +125,7 @@ fn field(bytes: &[u8]) -> Option<(Field<'_>, &[u8])> {
         return None;
     }
     let (bytes, rest) = rest.split_at_checked(length)?;
-    Some((Field::decode(kind, bytes), rest))
+    Some(((kind, bytes), rest))
 }
 
 #[cfg(test)]
@@ -102,6 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::FieldBuf;
     use crate::testing::TestMessage;
 
     #[test]
@@ -120,6 +152,27 @@ mod tests {
         assert_eq!(message.header("ratio").and_then(|f| f.as_f64()), Some(0.5));
         assert_eq!(message.header("none"), None);
         assert!(message.headers_readable());
+    }
+
+    #[test]
+    fn the_first_of_equal_keys_is_found_and_keys_of_other_kinds_are_not() {
+        let message = TestMessage::new("")
+            .header(&b"key"[..], "bytes")
+            .header("key", "first")
+            .header("key", "second");
+        let message = message.as_message();
+        assert_eq!(message.header("key"), Some(Field::Text("first")));
+        assert_eq!(message.headers().count(), 3);
+    }
+
+    #[test]
+    fn headers_before_the_unreadable_bytes_are_given() {
+        let message = TestMessage::new("").header("a", "b").raw_headers([2, 9]);
+        let message = message.as_message();
+        assert!(!message.headers_readable());
+        assert_eq!(message.headers().count(), 1);
+        assert_eq!(message.header("a"), Some(Field::Text("b")));
+        assert_eq!(message.header("c"), None);
     }
 
     #[test]
@@ -143,6 +196,30 @@ mod tests {
             };
             prop_assert!(message.headers().count() <= bytes.len());
             let _ = (message.header("a"), message.headers_readable());
+        }
+
+        #[test]
+        fn looking_up_and_walking_agree(
+            fields in prop::collection::vec((1_u8..20, prop::collection::vec(97_u8..100, 1..3)), 0..12),
+            key in "[a-c]{1,2}",
+            tail in prop::collection::vec(any::<u8>(), 0..8),
+        ) {
+            let mut message = TestMessage::new("");
+            for pair in fields.chunks_exact(2) {
+                let [key, value] = pair else { unreachable!() };
+                message = message.header(
+                    FieldBuf::new(key.0, key.1.clone()),
+                    FieldBuf::new(value.0, value.1.clone()),
+                );
+            }
+            let message = message.raw_headers(tail);
+            let message = message.as_message();
+            let walked = message.headers().find(|header| header.key == Field::Text(&key));
+            // Formatted, so that a NaN equals itself.
+            prop_assert_eq!(
+                format!("{:?}", message.header(&key)),
+                format!("{:?}", walked.map(|header| header.value))
+            );
         }
     }
 }

@@ -66,6 +66,13 @@ impl TestMessage {
         self
     }
 
+    /// Adds bytes after the headers as they are, readable or not.
+    #[must_use]
+    pub fn raw_headers(mut self, bytes: impl AsRef<[u8]>) -> Self {
+        self.headers.extend_from_slice(bytes.as_ref());
+        self
+    }
+
     /// The message as the handler gets it.
     pub fn as_message(&self) -> Message<'_> {
         Message {

@@ -41,17 +41,7 @@ impl Toolchain {
         if quietly(Command::new("rustup").args(["target", "add", TARGET])) && native_has_target() {
             return Ok(Self::Native);
         }
-        steps.note(&format!(
-            "rustup cannot add it; installing Debian's {}",
-            PACKAGES.join(", ")
-        ));
-        let update = quietly(Command::new("apt-get").args(["update", "-qq"]));
-        let mut install = Command::new("apt-get");
-        install
-            .args(["install", "-y", "-qq", "--no-install-recommends"])
-            .args(PACKAGES)
-            .env("DEBIAN_FRONTEND", "noninteractive");
-        if update && quietly(&mut install) && debian_is_complete() {
+        if is_root() && install_debian(steps) && debian_is_complete() {
             return Ok(Self::Debian);
         }
         bail!(
@@ -90,6 +80,35 @@ impl Toolchain {
             Self::Debian => &["-Zbuild-std=std,panic_abort"],
         }
     }
+}
+
+/// Installs Debian's packages, showing what apt-get says; tells whether that worked.
+fn install_debian(steps: &Steps) -> bool {
+    if !quietly(Command::new("apt-get").arg("--version")) {
+        return false;
+    }
+    steps.note(&format!(
+        "rustup cannot add it; installing Debian's {}",
+        PACKAGES.join(", ")
+    ));
+    let shown = |arguments: &[&str]| {
+        Command::new("apt-get")
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null())
+            .stdout(std::io::stderr())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    let install = ["install", "--yes", "--quiet", "--no-install-recommends"];
+    shown(&["update", "--quiet"]) && shown(&[&install[..], &PACKAGES].concat())
+}
+
+fn is_root() -> bool {
+    Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 fn debian_cargo() -> Command {

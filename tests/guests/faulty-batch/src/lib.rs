@@ -55,4 +55,9 @@ fn nameless() -> Verdict {
     }])
 }
 
-bindings::export!(Faulty with_types_in bindings);
+#[expect(unsafe_code, reason = "generated")]
+mod component {
+    use super::Faulty;
+
+    super::bindings::export!(Faulty with_types_in super::bindings);
+}

@@ -81,4 +81,9 @@ fn recurse(depth: u64) -> u64 {
     recurse(here[0] + 1) + here[31]
 }
 
-bindings::export!(Faulty with_types_in bindings);
+#[expect(unsafe_code, reason = "generated")]
+mod component {
+    use super::Faulty;
+
+    super::bindings::export!(Faulty with_types_in super::bindings);
+}
