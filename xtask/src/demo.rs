@@ -39,8 +39,8 @@ pub fn run() -> Result<()> {
 
 async fn show(steps: &mut Steps, binary: &std::path::Path) -> Result<()> {
     steps.next("starting two clusters");
-    let source = Cluster::start("SLUICE_SOURCE").await?;
-    let destination = Cluster::start("SLUICE_DESTINATION").await?;
+    let source = Cluster::start("SLUICE_SOURCE")?;
+    let destination = Cluster::start("SLUICE_DESTINATION")?;
     source.ensure_unused().await?;
     destination.ensure_unused().await?;
     steps.note(&format!(

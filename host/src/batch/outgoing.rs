@@ -9,6 +9,9 @@ use iggy_binary_protocol::batch::{
 use iggy_binary_protocol::requests::messages::{RawMessage, SendMessagesEncoder};
 use iggy_binary_protocol::{WireError, WireIdentifier, WirePartitioning};
 
+/// Longest body of a request: a frame of 64 MiB less its header.
+pub const REQUEST_LIMIT: usize = 64 * 1024 * 1024 - 256;
+
 /// Most bytes that the messages of one send may take. A request frame of Iggy is limited to 64 MiB; the rest is
 /// room for the request header, the names and the batch header.
 pub const FRAME_LIMIT: usize = 64 * 1024 * 1024 - 2048;
@@ -24,17 +27,21 @@ pub struct Outgoing<'a> {
     pub headers: &'a [u8],
     /// The content.
     pub payload: &'a [u8],
+    /// Whether this is a message with the reason why it could not be processed.
+    pub is_dead_letter: bool,
 }
 
 impl Outgoing<'_> {
-    /// Whether this is the same message as `other`, given that both are in the order in which they were due.
+    /// Whether `stored`, which was found where this message is due, is this message.
     ///
-    /// An id with its time of production names a message, also when a guest rewrites it differently each time;
-    /// only a message without an id is told by its content.
-    pub fn same_as(&self, other: &Outgoing<'_>) -> bool {
-        self.id == other.id
-            && self.origin_timestamp == other.origin_timestamp
-            && (self.id != 0 || (self.headers == other.headers && self.payload == other.payload))
+    /// An id with its time of production names a message, also when a guest rewrites it differently each time. A
+    /// message without an id, and a dead letter, which shares its partition with those of other lanes, is told by
+    /// its content.
+    pub fn is(&self, stored: &Outgoing<'_>) -> bool {
+        self.id == stored.id
+            && self.origin_timestamp == stored.origin_timestamp
+            && ((self.id != 0 && !self.is_dead_letter)
+                || (self.headers == stored.headers && self.payload == stored.payload))
     }
 }
 
@@ -125,6 +132,30 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_message_is_told_by_its_id_and_a_dead_letter_by_its_content() {
+        let message = |id, payload, is_dead_letter| Outgoing {
+            id,
+            origin_timestamp: 5,
+            headers: &[],
+            payload,
+            is_dead_letter,
+        };
+        let stored = message(7, b"before", false);
+        assert!(message(7, b"after", false).is(&stored));
+        assert!(!message(8, b"before", false).is(&stored));
+        assert!(!message(7, b"after", true).is(&stored));
+        assert!(message(7, b"before", true).is(&stored));
+        let nameless = message(0, b"before", false);
+        assert!(nameless.is(&nameless));
+        assert!(!message(0, b"after", false).is(&nameless));
+        let later = Outgoing {
+            origin_timestamp: 6,
+            ..stored
+        };
+        assert!(!later.is(&stored));
+    }
+
     proptest! {
         #[test]
         fn chunks_tile_the_messages_and_keep_every_limit(
@@ -140,6 +171,7 @@ mod tests {
                     origin_timestamp,
                     headers: &[],
                     payload: &payload[..size],
+                    is_dead_letter: false,
                 })
                 .collect();
             let mut next = 0;

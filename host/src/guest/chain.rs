@@ -123,6 +123,7 @@ fn fail(outcome: &mut Outcome, failure: Failure, offset: u64, source: &Source, o
         reason = failure.reason,
         "a message could not be processed"
     );
+    outcome.failed = true;
     if on_error != OnError::Forward {
         outcome.fate = Fate::Fail(Box::new(failure));
     }
@@ -138,8 +139,7 @@ fn conclude(
         Decision::Forward => Ok(None),
         Decision::Drop => Ok(Some(Outcome {
             fate: Fate::Drop,
-            edit: None,
-            routes: None,
+            ..before.clone()
         })),
         Decision::Route(routes) => Ok(Some(Outcome {
             routes: Some(Arc::clone(routes)),
@@ -153,6 +153,7 @@ fn conclude(
                 fate: Fate::Deliver,
                 edit: Some(Box::new(edit)),
                 routes: rewrite.routes().or_else(|| before.routes.clone()),
+                failed: before.failed,
             }))
         }
         Decision::Fail(stage, reason) => Err((*stage, reason.clone())),

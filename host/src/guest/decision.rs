@@ -46,6 +46,8 @@ pub struct Outcome {
     pub edit: Option<Box<Edit>>,
     /// The destinations that a guest chose, if one did.
     pub routes: Option<Arc<[RouteChoice]>>,
+    /// Whether a guest rejected it or failed on it, whatever its fate.
+    pub failed: bool,
 }
 
 /// Whether a message is delivered.

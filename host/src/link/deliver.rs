@@ -2,15 +2,21 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Error;
 use super::plan::Parcel;
 use super::report::Counts;
 use super::retry::{Retrier, repeat};
 use super::tail::{Found, Tail};
-use crate::batch::{Chunks, Outgoing, encode_send};
+use bytes::Bytes;
+
+use crate::batch::{Chunks, Outgoing, REQUEST_LIMIT, encode_send};
 use crate::checkpoint::Mark;
 use crate::cluster::{Connection, Partition, PollFrom};
+
+/// Pause before a stored batch that cannot be read yet is looked for again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Delivers the parcels of one lane.
 #[derive(Debug)]
@@ -145,9 +151,7 @@ impl Deliverer {
         let retrier = self.retrier.clone();
         let mut pauses = retrier.pauses();
         while let Some(last) = due.last() {
-            let body = encode_send(&to.stream, &to.topic, to.id, due).map_err(|error| {
-                Error::Source(format!("a batch for {to} cannot be encoded: {error}"))
-            })?;
+            let body = encode(to, due)?;
             match self.connection.send(to, body).await {
                 Ok(Some(base_offset)) => {
                     let destination = self.destination(to);
@@ -156,15 +160,33 @@ impl Deliverer {
                     Counts::add(&self.counts.sent, due.len());
                     return Ok(());
                 }
-                // Stored, but the cluster does not say where.
-                Ok(None) => {}
-                Err(error) => pauses.after(error).await?,
+                // Stored, but the cluster does not say where: only looking helps, sending would repeat it.
+                Ok(None) => {
+                    while !due.is_empty() {
+                        due = self.look_up(to, due).await?;
+                        if !due.is_empty() {
+                            retrier.sleep(LOOK_AGAIN).await?;
+                        }
+                    }
+                }
+                Err(error) => {
+                    pauses.after(error).await?;
+                    due = self.look_up(to, due).await?;
+                }
             }
-            let mut tail = Tail::new(to.clone(), self.destination(to).next_offset);
-            let found = tail.find(&mut self.connection, &retrier, due).await?;
-            due = self.confirm_found(to, due, &found);
         }
         Ok(())
+    }
+
+    /// Reads what the partition holds since the last confirmation; returns the messages that are still due.
+    async fn look_up<'a>(
+        &mut self,
+        to: &Partition,
+        due: &'a [Outgoing<'a>],
+    ) -> Result<&'a [Outgoing<'a>], Error> {
+        let mut tail = Tail::new(to.clone(), self.destination(to).next_offset);
+        let found = tail.find(&mut self.connection, &self.retrier, due).await?;
+        Ok(self.confirm_found(to, due, &found))
     }
 
     /// Takes note of messages that turned out to be delivered; returns those that are still due.
@@ -191,4 +213,18 @@ impl Deliverer {
             .get_mut(to)
             .expect("a destination is opened before anything is delivered to it")
     }
+}
+
+/// The body of a request that the cluster can read; a larger one would break the connection each time.
+fn encode(to: &Partition, due: &[Outgoing<'_>]) -> Result<Bytes, Error> {
+    let body = encode_send(&to.stream, &to.topic, to.id, due)
+        .map_err(|error| Error::Source(format!("a batch for {to} cannot be encoded: {error}")))?;
+    if body.len() > REQUEST_LIMIT {
+        return Err(Error::Source(format!(
+            "a message for {to} takes a request of {} bytes; Iggy reads at most {REQUEST_LIMIT}. Nothing after it is \
+             copied until it has expired at the source or a guest drops it",
+            body.len()
+        )));
+    }
+    Ok(body)
 }

@@ -90,15 +90,18 @@ async fn start(
 ) -> Result<(Lane, Poller), Error> {
     let link = Arc::clone(&parts.link);
     let retrier = Retrier::new(link.retry.clone(), stop.clone());
-    let checkpoint = match parts.checkpoints.load(&parts.key)? {
-        Some(checkpoint) => {
-            verify_source(&mut parts, &retrier, &checkpoint).await?;
-            checkpoint
-        }
-        None => Checkpoint {
+    let checkpoint = if let Some(checkpoint) = parts.checkpoints.load(&parts.key)? {
+        verify_source(&mut parts, &retrier, &checkpoint).await?;
+        checkpoint
+    } else {
+        let checkpoint = Checkpoint {
             next_offset: first_offset(&mut parts, &retrier, link.start).await?,
             ..Checkpoint::default()
-        },
+        };
+        // Without this a lane that stops before its first message would choose anew, and skip what came meanwhile.
+        parts.checkpoints.record(&parts.key, checkpoint.clone());
+        parts.checkpoints.flush().await?;
+        checkpoint
     };
     tracing::info!(lane = %parts.key, next_offset = checkpoint.next_offset, "lane starts");
     let source = Source {
@@ -238,7 +241,12 @@ async fn first_offset(parts: &mut Parts, retrier: &Retrier, start: Start) -> Res
         }
         Start::Latest => {
             let polled = repeat!(retrier, connection.poll(source, PollFrom::Last, 1).await)?;
-            Ok(polled.frames().last().map_or(0, |last| last.offset + 1))
+            Ok(match polled.frames().last() {
+                Some(last) => last.offset + 1,
+                // Nothing there: never a message, or all of them expired.
+                None if polled.current_offset == 0 => 0,
+                None => polled.current_offset + 1,
+            })
         }
     }
 }

@@ -63,6 +63,7 @@ impl Router {
                     });
             if let Some((to, count)) = wrong {
                 outcome.routes = None;
+                outcome.failed = true;
                 if self.on_error != OnError::Forward {
                     outcome.fate = Fate::Fail(Box::new(Failure {
                         guest: String::new(),
@@ -140,7 +141,9 @@ impl Router {
                 origin_timestamp: frame.origin_timestamp,
                 headers: batch.headers(frame),
                 payload: batch.payload(frame),
+                is_dead_letter: false,
             };
+            tally.failed += usize::from(outcome.failed);
             match &outcome.fate {
                 Fate::Deliver => {
                     if let Some(edit) = &outcome.edit {
@@ -155,9 +158,9 @@ impl Router {
                 }
                 Fate::Drop => tally.dropped += 1,
                 Fate::Fail(_) => {
-                    tally.failed += 1;
                     if let Some(headers) = letters.get(&index) {
                         message.headers = headers;
+                        message.is_dead_letter = true;
                         parcels.add(&self.dead_letters, message);
                         tally.dead_lettered += 1;
                     } else {

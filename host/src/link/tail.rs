@@ -67,7 +67,7 @@ impl Tail {
             let Some(stored) = self.advance(connection, retrier).await? else {
                 break;
             };
-            if stored_message(&self.read, &stored).same_as(message) {
+            if message.is(&stored_message(&self.read, &stored)) {
                 found.count += 1;
                 found.next_offset = Some(stored.offset + 1);
             }
@@ -117,5 +117,6 @@ fn stored_message<'a>(read: &'a Polled, frame: &Frame) -> Outgoing<'a> {
         origin_timestamp: frame.origin_timestamp,
         headers: read.headers(frame),
         payload: read.payload(frame),
+        is_dead_letter: false,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use iggy_binary_protocol::WireName;
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,6 +15,9 @@ use tokio_util::task::TaskTracker;
 use crate::faults::Faults;
 use crate::session;
 use crate::state::State;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 1024;
 
 /// How a broker is started.
 #[derive(Debug, Clone)]
@@ -85,6 +88,8 @@ impl Shared {
 pub struct Broker {
     pub(crate) shared: Arc<Shared>,
     options: Options,
+    /// Bound but not listening: nobody else gets the port while the broker is down, and connections are refused.
+    _reserved: TcpSocket,
     listening: tokio::sync::Mutex<Option<Listening>>,
 }
 
@@ -101,11 +106,11 @@ impl Drop for Listening {
 }
 
 impl Broker {
-    /// Starts an empty broker.
+    /// Starts an empty broker. Must be called in a Tokio runtime.
     ///
     /// # Errors
     /// When the address is not a loopback address, or cannot be listened on, or the user name is not one.
-    pub async fn start(options: Options) -> io::Result<Self> {
+    pub fn start(options: Options) -> io::Result<Self> {
         if !options.address.ip().is_loopback() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -117,19 +122,23 @@ impl Broker {
         }
         let username = WireName::new(options.username.clone())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
-        let listener = TcpListener::bind(options.address).await?;
+        // Sockets that share an address would not notice another program there.
+        drop(std::net::TcpListener::bind(options.address)?);
+        let reserved = socket(options.address)?;
+        let address = reserved.local_addr()?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(username, options.password.clone())),
             faults: Faults::default(),
-            address: listener.local_addr()?,
+            address,
             requests: Mutex::default(),
             connections: AtomicU32::new(0),
             changes: watch::Sender::new(0),
         });
-        let listening = listen(listener, Arc::clone(&shared));
+        let listening = listen(socket(address)?, Arc::clone(&shared))?;
         Ok(Self {
             shared,
             options,
+            _reserved: reserved,
             listening: tokio::sync::Mutex::new(Some(listening)),
         })
     }
@@ -164,12 +173,11 @@ impl Broker {
     /// Listens again, at the same address.
     ///
     /// # Errors
-    /// When the address was taken meanwhile.
+    /// When the system does not let it.
     pub async fn come_up(&self) -> io::Result<()> {
         let mut listening = self.listening.lock().await;
         if listening.is_none() {
-            let listener = TcpListener::bind(self.address()).await?;
-            *listening = Some(listen(listener, Arc::clone(&self.shared)));
+            *listening = Some(listen(socket(self.address())?, Arc::clone(&self.shared))?);
         }
         Ok(())
     }
@@ -192,7 +200,20 @@ impl Broker {
     }
 }
 
-fn listen(listener: TcpListener, shared: Arc<Shared>) -> Listening {
+/// A socket that shares its address with others of this broker.
+fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+fn listen(socket: TcpSocket, shared: Arc<Shared>) -> io::Result<Listening> {
+    let listener = socket.listen(BACKLOG)?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     let listening = Listening {
         stop: stop.clone(),
@@ -213,5 +234,5 @@ fn listen(listener: TcpListener, shared: Arc<Shared>) -> Listening {
             }
         }));
     listening.tasks.close();
-    listening
+    Ok(listening)
 }

@@ -55,7 +55,6 @@ async fn run(arguments: Arguments) -> Result<()> {
         username: arguments.username,
         password: arguments.password,
     })
-    .await
     .with_context(|| format!("cannot listen on {}", arguments.address))?;
     println!("listening on {}", broker.address());
     tokio::select! {

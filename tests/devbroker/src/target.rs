@@ -53,7 +53,7 @@ impl Target {
         }
         match std::env::var_os(SERVER) {
             Some(binary) => Self::start_server(Path::new(&binary)).await,
-            None => Self::dev_broker().await,
+            None => Self::dev_broker(),
         }
     }
 
@@ -61,10 +61,8 @@ impl Target {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub async fn dev_broker() -> Result<Self> {
-        let broker = Broker::start(Options::default())
-            .await
-            .context("cannot start a dev broker")?;
+    pub fn dev_broker() -> Result<Self> {
+        let broker = Broker::start(Options::default()).context("cannot start a dev broker")?;
         Ok(Self {
             connection_string: broker.connection_string(),
             broker: Some(broker),

@@ -7,6 +7,6 @@ mod message;
 mod process;
 mod setup;
 
-pub use message::{Message, headers};
+pub use message::{Message, header, headers};
 pub use process::{Report, Sluice};
 pub use setup::{Setup, guest};

@@ -57,3 +57,25 @@ pub fn headers(list: &[(&str, &str)]) -> Bytes {
     }
     bytes.into()
 }
+
+/// The value of a text header, or of an integer header as text.
+pub fn header(message: &Message, key: &str) -> Option<String> {
+    let mut rest = &message.headers[..];
+    let mut field = || -> Option<(u8, Vec<u8>)> {
+        let (kind, after) = rest.split_first()?;
+        let (length, after) = after.split_first_chunk::<4>()?;
+        let (bytes, after) = after.split_at(u32::from_le_bytes(*length) as usize);
+        rest = after;
+        Some((*kind, bytes.to_vec()))
+    };
+    while let (Some((_, name)), Some((kind, value))) = (field(), field()) {
+        if name == key.as_bytes() {
+            return Some(match kind {
+                11 => u32::from_le_bytes(value.try_into().ok()?).to_string(),
+                12 => u64::from_le_bytes(value.try_into().ok()?).to_string(),
+                _ => String::from_utf8(value).ok()?,
+            });
+        }
+    }
+    None
+}

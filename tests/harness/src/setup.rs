@@ -58,7 +58,7 @@ impl Setup {
     /// # Errors
     /// As [`Setup::new`].
     pub async fn with_faults() -> Result<Self> {
-        Self::between(Target::dev_broker().await?, Target::dev_broker().await?).await
+        Self::between(Target::dev_broker()?, Target::dev_broker()?).await
     }
 
     async fn between(source: Target, destination: Target) -> Result<Self> {

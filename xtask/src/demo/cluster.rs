@@ -25,7 +25,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When a dev broker cannot be started.
-    pub async fn start(variable: &str) -> Result<Self> {
+    pub fn start(variable: &str) -> Result<Self> {
         if let Ok(connection_string) = std::env::var(variable) {
             return Ok(Self {
                 connection_string,
@@ -33,7 +33,6 @@ impl Cluster {
             });
         }
         let broker = Broker::start(sluice_devbroker::Options::default())
-            .await
             .context("cannot start a dev broker")?;
         Ok(Self {
             connection_string: broker.connection_string(),

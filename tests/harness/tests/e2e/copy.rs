@@ -214,3 +214,20 @@ async fn an_interrupt_drains_like_a_termination() -> Result<()> {
     assert_eq!(report.expect("a report").settled(), (5, 0, 0));
     Ok(())
 }
+
+#[tokio::test]
+async fn what_comes_while_it_is_down_is_not_skipped_by_a_start_at_the_end() -> Result<()> {
+    let setup = Setup::new().await?;
+    setup.topic("t", 1).await?;
+    setup.produce("t", 0, &messages(1..11)).await?;
+    let config = setup.config(r#"start = "latest""#, "")?;
+    let mut sluice = setup.run(&config)?;
+    sluice.logged("lane starts").await?;
+    sluice.kill().await?;
+    setup.produce("t", 0, &messages(11..14)).await?;
+    let sluice = setup.run(&config)?;
+    setup.arrived("t", 0, 3).await?;
+    sluice.stop().await?;
+    assert_eq!(setup.delivered("t", 0).await?, messages(11..14));
+    Ok(())
+}

@@ -1,7 +1,7 @@
 //! `kill -9` of the real process, again and again.
 
 use anyhow::Result;
-use sluice_harness::{Message, Setup, guest};
+use sluice_harness::{Message, Setup, guest, header};
 
 fn messages(partition: u32, count: u128) -> Vec<Message> {
     (0..count)
@@ -66,5 +66,45 @@ config = {{ header = "type", routes = {{ order = {{ topic = "orders" }} }} }}
         }
     }
     assert!(found > 0, "no kill came between a send and its checkpoint");
+    Ok(())
+}
+
+#[tokio::test]
+async fn dead_letters_of_lanes_with_the_same_ids_are_all_kept_once() -> Result<()> {
+    const COUNT: usize = 4000;
+    let setup = Setup::new().await?;
+    setup.topic("t", 2).await?;
+    let rejected: Vec<_> = (1..=COUNT as u128)
+        .map(|id| Message::new(id, "reject"))
+        .collect();
+    for partition in 0..2 {
+        setup.produce("t", partition, &rejected).await?;
+    }
+    let section = format!(
+        "[guests.g]\ncomponent = \"{}\"\n",
+        guest("faulty")?.display()
+    );
+    let config = setup.config("guests = [\"g\"]\nbatch = { messages = 40 }", &section)?;
+    for kill in 1..=4 {
+        let sluice = setup.run(&config)?;
+        setup.arrived("dead-letters", 0, COUNT * kill / 4).await?;
+        sluice.kill().await?;
+    }
+    let sluice = setup.run(&config)?;
+    setup.arrived("dead-letters", 0, 2 * COUNT).await?;
+    sluice.stop().await?;
+    let letters = setup.dead_letters().await?;
+    for partition in ["0", "1"] {
+        let offsets: Vec<_> = letters
+            .iter()
+            .filter(|letter| header(letter, "sluice-partition").as_deref() == Some(partition))
+            .filter_map(|letter| header(letter, "sluice-offset")?.parse::<usize>().ok())
+            .collect();
+        assert!(
+            offsets == (0..COUNT).collect::<Vec<_>>(),
+            "partition {partition}: {}",
+            offsets.len()
+        );
+    }
     Ok(())
 }

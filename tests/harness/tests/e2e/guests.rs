@@ -1,7 +1,7 @@
 //! Guests: what they decide, and what becomes of it when they fail.
 
 use anyhow::Result;
-use sluice_harness::{Message, Setup, guest, headers};
+use sluice_harness::{Message, Setup, guest, header, headers};
 
 fn text(payloads: &[&str]) -> Vec<Message> {
     payloads
@@ -24,28 +24,6 @@ fn section(name: &str, keys: &str) -> Result<(String, &'static str)> {
         component.display()
     );
     Ok((section, r#"guests = ["g"]"#))
-}
-
-/// The value of a text header, or of an integer header as text.
-fn header(message: &Message, key: &str) -> Option<String> {
-    let mut rest = &message.headers[..];
-    let mut field = || -> Option<(u8, Vec<u8>)> {
-        let (kind, after) = rest.split_first()?;
-        let (length, after) = after.split_first_chunk::<4>()?;
-        let (bytes, after) = after.split_at(u32::from_le_bytes(*length) as usize);
-        rest = after;
-        Some((*kind, bytes.to_vec()))
-    };
-    while let (Some((_, name)), Some((kind, value))) = (field(), field()) {
-        if name == key.as_bytes() {
-            return Some(match kind {
-                11 => u32::from_le_bytes(value.try_into().ok()?).to_string(),
-                12 => u64::from_le_bytes(value.try_into().ok()?).to_string(),
-                _ => String::from_utf8(value).ok()?,
-            });
-        }
-    }
-    None
 }
 
 #[tokio::test]
