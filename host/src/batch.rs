@@ -4,5 +4,7 @@ pub mod headers;
 mod outgoing;
 mod polled;
 
-pub use outgoing::{Chunks, FRAME_LIMIT, Outgoing, REQUEST_LIMIT, encode_send, frame_size};
+pub use outgoing::{
+    Chunks, FRAME_LIMIT, Identity, Outgoing, REQUEST_LIMIT, encode_send, frame_size,
+};
 pub use polled::{DecodeError, Frame, Polled};

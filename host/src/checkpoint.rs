@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 pub use store::{LocalStore, StoreError};
 pub use writer::Writer;
 
+use crate::batch::Frame;
 use crate::cluster::Partition;
 
 /// Names a lane in the checkpoint store.
@@ -25,6 +26,8 @@ pub struct LaneKey {
     pub topic: String,
     /// Partition at the source.
     pub partition: u32,
+    /// Name of the destination cluster: what one cluster confirmed says nothing of another.
+    pub destination: String,
 }
 
 impl fmt::Display for LaneKey {
@@ -35,8 +38,12 @@ impl fmt::Display for LaneKey {
             stream,
             topic,
             partition,
+            destination,
         } = self;
-        write!(formatter, "{link} {cluster}:{stream}/{topic}/{partition}")
+        write!(
+            formatter,
+            "{link} {cluster}:{stream}/{topic}/{partition} -> {destination}"
+        )
     }
 }
 
@@ -63,6 +70,16 @@ pub struct LastSettled {
     pub origin_timestamp: u64,
 }
 
+impl From<&Frame> for LastSettled {
+    fn from(frame: &Frame) -> Self {
+        Self {
+            offset: frame.offset,
+            id: frame.id,
+            origin_timestamp: frame.origin_timestamp,
+        }
+    }
+}
+
 /// What one destination partition confirmed to a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
@@ -74,8 +91,17 @@ pub struct Mark {
     pub partition: u32,
     /// The offset after the lane's last confirmed message, or the partition's end when the lane first used it.
     pub next_offset: u64,
-    /// Id of the lane's last confirmed message there.
-    pub last_id: Option<u128>,
+    /// The lane's last confirmed message there, at the offset before; by it a purged partition is told.
+    pub last: Option<Sent>,
+}
+
+/// What tells a message that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Its id; 0 when it has none.
+    pub id: u128,
+    /// Its time of production, in microseconds since the Unix epoch.
+    pub origin_timestamp: u64,
 }
 
 impl Mark {

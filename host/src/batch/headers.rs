@@ -107,6 +107,32 @@ pub fn rename<'a>(headers: &mut [(Field<'a>, Field<'a>)], from: Field<'_>, to: F
     }
 }
 
+/// Keys of the headers that say which source message a dead letter is, in their order.
+pub const LETTER_ORIGIN: [&str; 6] = [
+    "sluice-link",
+    "sluice-cluster",
+    "sluice-stream",
+    "sluice-topic",
+    "sluice-partition",
+    "sluice-offset",
+];
+
+/// The wire form of the headers of [`LETTER_ORIGIN`]; none for a message that is no dead letter.
+pub fn letter_origin(bytes: &[u8]) -> Option<Vec<u8>> {
+    // Most messages have no such header at all, and need no parsing to see that.
+    let needle = LETTER_ORIGIN[0].as_bytes();
+    bytes
+        .windows(needle.len())
+        .find(|window| *window == needle)?;
+    let headers = parse(bytes).ok()?;
+    let is_origin = |key: &Field<'_>| LETTER_ORIGIN.iter().any(|name| *key == Field::text(name));
+    let origin: Vec<_> = headers
+        .into_iter()
+        .filter(|(key, _)| is_origin(key))
+        .collect();
+    (!origin.is_empty()).then(|| encode(&origin))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

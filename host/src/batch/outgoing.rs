@@ -8,6 +8,9 @@ use iggy_binary_protocol::batch::{
 };
 use iggy_binary_protocol::requests::messages::{RawMessage, SendMessagesEncoder};
 use iggy_binary_protocol::{WireError, WireIdentifier, WirePartitioning};
+use twox_hash::XxHash3_64;
+
+use super::headers;
 
 /// Longest body of a request: a frame of 64 MiB less its header.
 pub const REQUEST_LIMIT: usize = 64 * 1024 * 1024 - 256;
@@ -27,21 +30,39 @@ pub struct Outgoing<'a> {
     pub headers: &'a [u8],
     /// The content.
     pub payload: &'a [u8],
-    /// Whether this is a message with the reason why it could not be processed.
-    pub is_dead_letter: bool,
+}
+
+/// What tells a message from others at a destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Identity {
+    /// Its id and its time of production, also when a guest rewrites it differently each time.
+    Message(u128, u64),
+    /// The hash of all of a message without an id.
+    Content(u64, u64),
+    /// The hash of what a dead letter says of its source: letters of many lanes share a partition, and the reason
+    /// may be worded differently each time.
+    Letter(u64),
 }
 
 impl Outgoing<'_> {
-    /// Whether `stored`, which was found where this message is due, is this message.
-    ///
-    /// An id with its time of production names a message, also when a guest rewrites it differently each time. A
-    /// message without an id, and a dead letter, which shares its partition with those of other lanes, is told by
-    /// its content.
-    pub fn is(&self, stored: &Outgoing<'_>) -> bool {
-        self.id == stored.id
-            && self.origin_timestamp == stored.origin_timestamp
-            && ((self.id != 0 && !self.is_dead_letter)
-                || (self.headers == stored.headers && self.payload == stored.payload))
+    /// What tells this message from others.
+    pub fn identity(&self) -> Identity {
+        if let Some(letter) = self.letter() {
+            letter
+        } else if self.id == 0 {
+            let (headers, payload) = (self.headers, self.payload);
+            Identity::Content(
+                self.origin_timestamp,
+                XxHash3_64::oneshot(headers) ^ XxHash3_64::oneshot(payload).rotate_left(1),
+            )
+        } else {
+            Identity::Message(self.id, self.origin_timestamp)
+        }
+    }
+
+    fn letter(&self) -> Option<Identity> {
+        let origin = headers::letter_origin(self.headers)?;
+        Some(Identity::Letter(XxHash3_64::oneshot(&origin)))
     }
 }
 
@@ -132,28 +153,44 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_message_is_told_by_its_id_and_a_dead_letter_by_its_content() {
-        let message = |id, payload, is_dead_letter| Outgoing {
+    fn message<'a>(id: u128, payload: &'a [u8], headers: &'a [u8]) -> Outgoing<'a> {
+        Outgoing {
             id,
             origin_timestamp: 5,
-            headers: &[],
+            headers,
             payload,
-            is_dead_letter,
-        };
-        let stored = message(7, b"before", false);
-        assert!(message(7, b"after", false).is(&stored));
-        assert!(!message(8, b"before", false).is(&stored));
-        assert!(!message(7, b"after", true).is(&stored));
-        assert!(message(7, b"before", true).is(&stored));
-        let nameless = message(0, b"before", false);
-        assert!(nameless.is(&nameless));
-        assert!(!message(0, b"after", false).is(&nameless));
+        }
+    }
+
+    #[test]
+    fn a_message_is_told_by_its_id_and_without_one_by_its_content() {
+        let identity = |id, payload| message(id, payload, &[]).identity();
+        assert_eq!(identity(7, b"before"), identity(7, b"after"));
+        assert_ne!(identity(7, b"same"), identity(8, b"same"));
+        assert_eq!(identity(0, b"same"), identity(0, b"same"));
+        assert_ne!(identity(0, b"before"), identity(0, b"after"));
         let later = Outgoing {
             origin_timestamp: 6,
-            ..stored
+            ..message(7, b"before", &[])
         };
-        assert!(!later.is(&stored));
+        assert_ne!(later.identity(), identity(7, b"before"));
+    }
+
+    #[test]
+    fn a_dead_letter_is_told_by_its_source() {
+        let letter = |partition: &str, reason: &str| {
+            let text = headers::Field::text;
+            let list = [
+                ("sluice-link", "l"),
+                ("sluice-offset", partition),
+                ("sluice-reason", reason),
+            ];
+            headers::encode(&list.map(|(key, value)| (text(key), text(value))))
+        };
+        let identity = |headers: &[u8]| message(7, b"same", headers).identity();
+        assert_eq!(identity(&letter("1", "a")), identity(&letter("1", "b")));
+        assert_ne!(identity(&letter("1", "a")), identity(&letter("2", "a")));
+        assert_ne!(identity(&letter("1", "a")), identity(&[]));
     }
 
     proptest! {
@@ -171,7 +208,6 @@ mod tests {
                     origin_timestamp,
                     headers: &[],
                     payload: &payload[..size],
-                    is_dead_letter: false,
                 })
                 .collect();
             let mut next = 0;

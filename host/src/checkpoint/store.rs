@@ -40,7 +40,8 @@ impl LocalStore {
                 "cannot create its folder: {error}; check gateway.state_dir"
             ))
         })?;
-        let database = Database::create(&path).map_err(|error| {
+        create(folder, &path).map_err(|error| fail(format!("cannot create it: {error}")))?;
+        let database = Database::open(&path).map_err(|error| {
             fail(match error {
                 DatabaseError::DatabaseAlreadyOpen => {
                     "another process holds it: stop that one, or give each gateway its own \
@@ -108,6 +109,18 @@ impl LocalStore {
     }
 }
 
+/// Creates an empty store, whole or not at all: one that was left half made could not be opened.
+fn create(folder: &Path, path: &Path) -> Result<(), redb::Error> {
+    if path.exists() {
+        return Ok(());
+    }
+    let unfinished = folder.join(format!("{FILE}.{}.new", std::process::id()));
+    drop(Database::create(&unfinished)?);
+    std::fs::rename(&unfinished, path)?;
+    std::fs::File::open(folder)?.sync_all()?;
+    Ok(())
+}
+
 /// Names may hold any character, so the key is JSON.
 fn name(key: &LaneKey) -> String {
     serde_json::to_string(key).expect("a key is plain data")
@@ -115,7 +128,7 @@ fn name(key: &LaneKey) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LastSettled, Mark};
+    use super::super::{LastSettled, Mark, Sent};
     use super::*;
 
     fn key() -> LaneKey {
@@ -125,6 +138,7 @@ mod tests {
             stream: "\"quoted\"".to_owned(),
             topic: "t".to_owned(),
             partition: 3,
+            destination: "us".to_owned(),
         }
     }
 
@@ -141,7 +155,10 @@ mod tests {
                 topic: "t".to_owned(),
                 partition: 1,
                 next_offset: 9,
-                last_id: Some(u128::MAX - 1),
+                last: Some(Sent {
+                    id: u128::MAX - 1,
+                    origin_timestamp: 3,
+                }),
             }],
         }
     }
@@ -165,6 +182,19 @@ mod tests {
         let _store = LocalStore::open(folder.path()).expect("open");
         let error = LocalStore::open(folder.path()).expect_err("held");
         assert!(error.to_string().contains("another process holds it"));
+    }
+
+    #[test]
+    fn a_creation_that_was_cut_short_does_not_stand_in_the_way() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let unfinished = folder
+            .path()
+            .join(format!("{FILE}.{}.new", std::process::id()));
+        std::fs::write(&unfinished, "").expect("write");
+        let other = folder.path().join(format!("{FILE}.1.new"));
+        std::fs::write(other, vec![0x5a; 8192]).expect("write");
+        LocalStore::open(folder.path()).expect("open");
+        assert!(!unfinished.exists());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One connection: one request in flight, a time limit on every call, and no reuse after a failure.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use iggy::prelude::locking::IggyRwLockFn;
 use iggy::prelude::{
@@ -17,6 +18,7 @@ use super::error::{Cause, Error, Fault};
 pub struct Connection {
     cluster: Arc<Cluster>,
     client: Option<Arc<IggyClient>>,
+    connects: u64,
 }
 
 impl Connection {
@@ -25,12 +27,18 @@ impl Connection {
         Self {
             cluster,
             client: None,
+            connects: 0,
         }
     }
 
     /// The cluster at the other end.
     pub fn cluster(&self) -> &Arc<Cluster> {
         &self.cluster
+    }
+
+    /// How often it was connected: between two equal numbers no call failed.
+    pub const fn connects(&self) -> u64 {
+        self.connects
     }
 
     /// Connects and logs in, unless that is done.
@@ -51,10 +59,26 @@ impl Connection {
         Request: Future<Output = Result<T, Cause>>,
     {
         let limit = self.cluster.config.timeout;
+        self.call_within(limit, operation, request).await
+    }
+
+    /// As [`Connection::call`], with a time limit of its own.
+    pub(super) async fn call_within<T, Request>(
+        &mut self,
+        limit: Duration,
+        operation: impl Into<String>,
+        request: impl FnOnce(Arc<IggyClient>) -> Request,
+    ) -> Result<T, Error>
+    where
+        Request: Future<Output = Result<T, Cause>>,
+    {
         let attempt = async {
-            let client = match &self.client {
-                Some(client) => Arc::clone(client),
-                None => Arc::clone(self.client.insert(Arc::new(connect(&self.cluster).await?))),
+            let client = if let Some(client) = &self.client {
+                Arc::clone(client)
+            } else {
+                let client = Arc::new(connect(&self.cluster).await?);
+                self.connects += 1;
+                Arc::clone(self.client.insert(client))
             };
             request(client).await
         };

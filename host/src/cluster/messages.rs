@@ -1,5 +1,7 @@
 //! Polling and sending, in wire form so that ids, headers and checksums pass untouched.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use iggy_binary_protocol::codec::{WireDecode, WireEncode};
 use iggy_binary_protocol::codes::{POLL_MESSAGES_CODE, SEND_MESSAGES_CODE};
@@ -10,6 +12,10 @@ use iggy_binary_protocol::{WireConsumer, WireError, WireIdentifier, WirePollingS
 use super::error::{Cause, Error, Fault};
 use super::{Connection, Partition};
 use crate::batch::Polled;
+
+/// The SDK repeats a send by itself for up to 30 seconds, in a task that outlives the call. Until it has given up,
+/// what a partition holds says nothing final about the send.
+const SDK_PATIENCE: Duration = Duration::from_secs(40);
 
 /// Where a poll begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +65,8 @@ impl Connection {
     /// # Errors
     /// [`Error`] when the call fails.
     pub async fn send(&mut self, partition: &Partition, body: Bytes) -> Result<Option<u64>, Error> {
-        self.call(format!("send to {partition}"), |client| async move {
+        let limit = self.cluster().config.timeout.max(SDK_PATIENCE);
+        self.call_within(limit, format!("send to {partition}"), |client| async move {
             let reply = client.send_binary_request(SEND_MESSAGES_CODE, body).await?;
             let (reply, _) = SendMessagesResponse::decode(&reply)?;
             Ok(reply

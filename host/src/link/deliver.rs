@@ -2,21 +2,17 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Error;
 use super::plan::Parcel;
 use super::report::Counts;
 use super::retry::{Retrier, repeat};
-use super::tail::{Found, Tail};
+use super::tail::{Sorted, Tail};
 use bytes::Bytes;
 
 use crate::batch::{Chunks, Outgoing, REQUEST_LIMIT, encode_send};
-use crate::checkpoint::Mark;
+use crate::checkpoint::{Mark, Sent};
 use crate::cluster::{Connection, Partition, PollFrom};
-
-/// Pause before a stored batch that cannot be read yet is looked for again.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Delivers the parcels of one lane.
 #[derive(Debug)]
@@ -33,11 +29,19 @@ pub struct Deliverer {
 /// What is known of a destination partition.
 #[derive(Debug)]
 struct Destination {
-    /// Everything that this lane delivered before lies below this offset.
-    next_offset: u64,
-    last_id: Option<u128>,
+    mark: Mark,
     /// What an earlier run may have delivered after its last checkpoint.
-    earlier: Option<Tail>,
+    earlier: Earlier,
+}
+
+#[derive(Debug)]
+enum Earlier {
+    /// Not looked at yet.
+    Unread,
+    /// Some of it may still come up.
+    Read(Tail),
+    /// All of it came up, or there is none.
+    Done,
 }
 
 impl Deliverer {
@@ -53,9 +57,8 @@ impl Deliverer {
             .iter()
             .map(|mark| {
                 let destination = Destination {
-                    next_offset: mark.next_offset,
-                    last_id: mark.last_id,
-                    earlier: Some(Tail::new(mark.destination(), mark.next_offset)),
+                    mark: mark.clone(),
+                    earlier: Earlier::Unread,
                 };
                 (mark.destination(), destination)
             })
@@ -72,17 +75,8 @@ impl Deliverer {
 
     /// What each destination partition confirmed, for the checkpoint.
     pub fn marks(&self) -> Vec<Mark> {
-        let mut marks: Vec<_> = self
-            .destinations
-            .iter()
-            .map(|(partition, destination)| Mark {
-                stream: partition.stream.to_string(),
-                topic: partition.topic.to_string(),
-                partition: partition.id,
-                next_offset: destination.next_offset,
-                last_id: destination.last_id,
-            })
-            .collect();
+        let destinations = self.destinations.values();
+        let mut marks: Vec<_> = destinations.map(|known| known.mark.clone()).collect();
         marks.sort_unstable_by(|left, right| {
             let place = |mark: &Mark| (mark.stream.clone(), mark.topic.clone(), mark.partition);
             place(left).cmp(&place(right))
@@ -108,10 +102,16 @@ impl Deliverer {
                 .frames()
                 .last()
                 .map_or(last.current_offset, |frame| frame.offset + 1);
-            let destination = Destination {
+            let mark = Mark {
+                stream: to.stream.to_string(),
+                topic: to.topic.to_string(),
+                partition: to.id,
                 next_offset,
-                last_id: None,
-                earlier: None,
+                last: None,
+            };
+            let destination = Destination {
+                mark,
+                earlier: Earlier::Done,
             };
             self.destinations.insert(to.clone(), destination);
             any = true;
@@ -125,16 +125,8 @@ impl Deliverer {
     /// [`Error`] when a message is refused, attempts run out, or the gateway stops. Part of the parcel may be
     /// delivered then.
     pub async fn deliver(&mut self, parcel: &Parcel<'_>) -> Result<(), Error> {
-        let mut due = parcel.messages.as_slice();
-        if let Some(mut earlier) = self.destination(&parcel.to).earlier.take() {
-            let found = earlier
-                .find(&mut self.connection, &self.retrier, due)
-                .await?;
-            due = self.confirm_found(&parcel.to, due, &found);
-            if !earlier.is_exhausted() {
-                self.destination(&parcel.to).earlier = Some(earlier);
-            }
-        }
+        let remaining = self.without_earlier(parcel).await?;
+        let due = remaining.as_deref().unwrap_or(&parcel.messages);
         let chunks: Vec<_> = Chunks::new(due, self.most_messages, self.most_bytes).collect();
         for chunk in chunks {
             self.deliver_chunk(&parcel.to, &due[chunk]).await?;
@@ -142,70 +134,89 @@ impl Deliverer {
         Ok(())
     }
 
+    /// The messages of a parcel that an earlier run did not deliver; none when there is nothing to compare with.
+    async fn without_earlier<'a>(
+        &mut self,
+        parcel: &Parcel<'a>,
+    ) -> Result<Option<Vec<Outgoing<'a>>>, Error> {
+        let to = &parcel.to;
+        let earlier = std::mem::replace(&mut self.destination(to).earlier, Earlier::Done);
+        let mut tail = match earlier {
+            Earlier::Done => return Ok(None),
+            Earlier::Read(tail) => tail,
+            Earlier::Unread => self.read_tail(to).await?,
+        };
+        let sorted = tail.sort(&parcel.messages);
+        if !tail.is_empty() {
+            self.destination(to).earlier = Earlier::Read(tail);
+        }
+        Ok(Some(self.take_note(to, sorted)))
+    }
+
     /// Sends one request's worth of messages until all of them are known to be there.
     async fn deliver_chunk(
         &mut self,
         to: &Partition,
-        mut due: &[Outgoing<'_>],
+        messages: &[Outgoing<'_>],
     ) -> Result<(), Error> {
-        let retrier = self.retrier.clone();
-        let mut pauses = retrier.pauses();
+        let mut pauses = self.retrier.pauses();
+        let mut due = messages.to_vec();
         while let Some(last) = due.last() {
-            let body = encode(to, due)?;
+            let body = encode(to, &due)?;
             match self.connection.send(to, body).await {
                 Ok(Some(base_offset)) => {
-                    let destination = self.destination(to);
-                    destination.next_offset = base_offset + due.len() as u64;
-                    destination.last_id = Some(last.id);
+                    self.confirm(to, last, base_offset + due.len() as u64);
                     Counts::add(&self.counts.sent, due.len());
                     return Ok(());
                 }
-                // Stored, but the cluster does not say where: only looking helps, sending would repeat it.
+                // Stored, but the cluster does not say where. Looking moves the mark; sending again would repeat.
                 Ok(None) => {
-                    while !due.is_empty() {
-                        due = self.look_up(to, due).await?;
-                        if !due.is_empty() {
-                            retrier.sleep(LOOK_AGAIN).await?;
-                        }
-                    }
+                    let rest = self.look_up(to, &due).await?;
+                    Counts::add(&self.counts.sent, rest.len());
+                    return Ok(());
                 }
                 Err(error) => {
                     pauses.after(error).await?;
-                    due = self.look_up(to, due).await?;
+                    due = self.look_up(to, &due).await?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Reads what the partition holds since the last confirmation; returns the messages that are still due.
+    /// Reads what the partition holds since the mark; returns the messages that are still due.
     async fn look_up<'a>(
         &mut self,
         to: &Partition,
-        due: &'a [Outgoing<'a>],
-    ) -> Result<&'a [Outgoing<'a>], Error> {
-        let mut tail = Tail::new(to.clone(), self.destination(to).next_offset);
-        let found = tail.find(&mut self.connection, &self.retrier, due).await?;
-        Ok(self.confirm_found(to, due, &found))
+        due: &[Outgoing<'a>],
+    ) -> Result<Vec<Outgoing<'a>>, Error> {
+        let sorted = self.read_tail(to).await?.sort(due);
+        Ok(self.take_note(to, sorted))
+    }
+
+    async fn read_tail(&mut self, to: &Partition) -> Result<Tail, Error> {
+        let mark = self.destination(to).mark.clone();
+        Tail::read(to, &mark, &mut self.connection, &self.retrier).await
     }
 
     /// Takes note of messages that turned out to be delivered; returns those that are still due.
-    fn confirm_found<'a>(
-        &mut self,
-        to: &Partition,
-        due: &'a [Outgoing<'a>],
-        found: &Found,
-    ) -> &'a [Outgoing<'a>] {
-        let (there, due) = due.split_at(found.count);
-        if let (Some(next_offset), Some(last)) = (found.next_offset, there.last()) {
-            let destination = self.destination(to);
-            destination.next_offset = next_offset;
-            destination.last_id = Some(last.id);
-            Counts::add(&self.counts.sent, there.len());
-            Counts::add(&self.counts.found, there.len());
-            tracing::info!(destination = %to, messages = there.len(), "found delivered, not sent again");
+    fn take_note<'a>(&mut self, to: &Partition, sorted: Sorted<'a>) -> Vec<Outgoing<'a>> {
+        if let Some((last, next_offset)) = sorted.last {
+            self.confirm(to, &last, next_offset);
+            Counts::add(&self.counts.sent, sorted.found);
+            Counts::add(&self.counts.found, sorted.found);
+            tracing::info!(destination = %to, messages = sorted.found, "found delivered, not sent again");
         }
-        due
+        sorted.missing
+    }
+
+    fn confirm(&mut self, to: &Partition, last: &Outgoing<'_>, next_offset: u64) {
+        let mark = &mut self.destination(to).mark;
+        mark.next_offset = next_offset;
+        mark.last = Some(Sent {
+            id: last.id,
+            origin_timestamp: last.origin_timestamp,
+        });
     }
 
     fn destination(&mut self, to: &Partition) -> &mut Destination {

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::deliver::Deliverer;
 use super::plan::Router;
-use super::poll::{PollSize, Poller};
+use super::poll::{PollSize, Poller, source_continues};
 use super::report::{Counts, LaneReport};
 use super::retry::{Retrier, repeat};
 use super::topology::{Topics, Wanted};
@@ -91,13 +91,13 @@ async fn start(
     let link = Arc::clone(&parts.link);
     let retrier = Retrier::new(link.retry.clone(), stop.clone());
     let checkpoint = if let Some(checkpoint) = parts.checkpoints.load(&parts.key)? {
-        verify_source(&mut parts, &retrier, &checkpoint).await?;
+        if let Some(last) = &checkpoint.last {
+            let connection = &mut parts.source_connection;
+            source_continues(connection, &retrier, &parts.source, last).await?;
+        }
         checkpoint
     } else {
-        let checkpoint = Checkpoint {
-            next_offset: first_offset(&mut parts, &retrier, link.start).await?,
-            ..Checkpoint::default()
-        };
+        let checkpoint = first_checkpoint(&mut parts, &retrier, link.start).await?;
         // Without this a lane that stops before its first message would choose anew, and skip what came meanwhile.
         parts.checkpoints.record(&parts.key, checkpoint.clone());
         parts.checkpoints.flush().await?;
@@ -115,6 +115,8 @@ async fn start(
         connection: parts.source_connection,
         partition: parts.source,
         next_offset: checkpoint.next_offset,
+        last: checkpoint.last,
+        read_fault: false,
         size: PollSize::new(link.batch.messages, bytes),
         linger: link.batch.linger,
         retrier: retrier.clone(),
@@ -190,11 +192,7 @@ impl Lane {
 
         if let Some(last) = batch.frames()[..count].last() {
             self.checkpoint.next_offset = last.offset + 1;
-            self.checkpoint.last = Some(LastSettled {
-                offset: last.offset,
-                id: last.id,
-                origin_timestamp: last.origin_timestamp,
-            });
+            self.checkpoint.last = Some(LastSettled::from(last));
             self.record();
         }
         Counts::add(&self.counts.forwarded, tally.forwarded);
@@ -229,54 +227,31 @@ impl Lane {
 }
 
 /// Where a lane without a checkpoint begins.
-async fn first_offset(parts: &mut Parts, retrier: &Retrier, start: Start) -> Result<u64, Error> {
+async fn first_checkpoint(
+    parts: &mut Parts,
+    retrier: &Retrier,
+    start: Start,
+) -> Result<Checkpoint, Error> {
     let (connection, source) = (&mut parts.source_connection, &parts.source);
+    let mut checkpoint = Checkpoint::default();
     match start {
-        Start::Offset(offset) => Ok(offset),
+        Start::Offset(offset) => checkpoint.next_offset = offset,
         Start::Earliest => {
             // A poll below the oldest message starts there, so that a lane that begins late has no gap.
             let from = PollFrom::Offset(0);
             let polled = repeat!(retrier, connection.poll(source, from, 1).await)?;
-            Ok(polled.frames().first().map_or(0, |first| first.offset))
+            checkpoint.next_offset = polled.frames().first().map_or(0, |first| first.offset);
         }
         Start::Latest => {
             let polled = repeat!(retrier, connection.poll(source, PollFrom::Last, 1).await)?;
-            Ok(match polled.frames().last() {
+            checkpoint.last = polled.frames().last().map(LastSettled::from);
+            checkpoint.next_offset = match checkpoint.last {
                 Some(last) => last.offset + 1,
                 // Nothing there: never a message, or all of them expired.
                 None if polled.current_offset == 0 => 0,
                 None => polled.current_offset + 1,
-            })
+            };
         }
     }
-}
-
-/// Compares the last settled message with what the source has at its offset: a source that was purged, created
-/// anew or rolled back has another one there.
-async fn verify_source(
-    parts: &mut Parts,
-    retrier: &Retrier,
-    checkpoint: &Checkpoint,
-) -> Result<(), Error> {
-    let Some(last) = checkpoint.last else {
-        return Ok(());
-    };
-    let (connection, source) = (&mut parts.source_connection, &parts.source);
-    let from = PollFrom::Offset(last.offset);
-    let polled = repeat!(retrier, connection.poll(source, from, 1).await)?;
-    let differs = match polled.frames().first() {
-        // Retention took it; what is missing between is counted as a gap by the poller.
-        Some(frame) if frame.offset > last.offset => false,
-        Some(frame) => frame.id != last.id || frame.origin_timestamp != last.origin_timestamp,
-        None => polled.current_offset < last.offset,
-    };
-    if differs {
-        return Err(Error::Source(format!(
-            "source partition {source} no longer holds the message that was copied last, at offset {}: it was \
-             purged, created anew or rolled back. Nothing is copied until you decide: restore the source, or \
-             move the checkpoint away",
-            last.offset
-        )));
-    }
-    Ok(())
+    Ok(checkpoint)
 }

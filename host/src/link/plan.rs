@@ -141,7 +141,6 @@ impl Router {
                 origin_timestamp: frame.origin_timestamp,
                 headers: batch.headers(frame),
                 payload: batch.payload(frame),
-                is_dead_letter: false,
             };
             tally.failed += usize::from(outcome.failed);
             match &outcome.fate {
@@ -160,7 +159,6 @@ impl Router {
                 Fate::Fail(_) => {
                     if let Some(headers) = letters.get(&index) {
                         message.headers = headers;
-                        message.is_dead_letter = true;
                         parcels.add(&self.dead_letters, message);
                         tally.dead_lettered += 1;
                     } else {

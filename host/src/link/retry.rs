@@ -38,6 +38,18 @@ impl Retrier {
         }
     }
 
+    /// For work that may take long without a failed call.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] when the gateway stops.
+    pub fn check_stop(&self) -> Result<(), Error> {
+        if self.stop.is_cancelled() {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Waits for `pause`.
     ///
     /// # Errors

@@ -72,6 +72,7 @@ async fn start(parts: &Parts, stop: &CancellationToken) -> Result<Lanes, Error> 
     let mut source = Connection::new(Arc::clone(&parts.source));
     let mut destination = Connection::new(Arc::clone(&parts.destination));
     let topics = topology::discover(&mut source, &retrier, &link.source).await?;
+    topology::refuse_loop(link, (&parts.source, &parts.destination), &topics)?;
     for topic in &topics {
         topology::prepare(&mut destination, &retrier, link, topic).await?;
     }
@@ -104,6 +105,7 @@ fn lane_parts(parts: &Parts, topic: &SourceTopic, id: u32) -> lane::Parts {
             stream: topic.stream.to_string(),
             topic: topic.topic.to_string(),
             partition: id,
+            destination: link.destination.cluster.clone(),
         },
         source: Partition {
             stream: Arc::clone(&topic.stream),

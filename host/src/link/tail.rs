@@ -1,122 +1,207 @@
 //! The tail of a destination partition: what was stored there since the last confirmation.
 //!
 //! A send whose outcome is unknown, and a restart from an older checkpoint, both leave one question: which of the
-//! messages that are due are there already? Messages go to a partition in order, so those that are there are a
-//! prefix of what is due, possibly with messages of other writers in between.
+//! messages that are due are there already? The tail answers it for each of them, with messages of other writers in
+//! between, and also when part of it has expired, or when the partition was purged or rolled back meanwhile.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::time::Duration;
 
 use super::Error;
 use super::poll::PollSize;
-use super::retry::{Retrier, repeat};
-use crate::batch::{Frame, Outgoing, Polled};
+use super::retry::Retrier;
+use crate::batch::{Identity, Outgoing, Polled};
+use crate::checkpoint::Mark;
 use crate::cluster::{Connection, Partition, PollFrom};
 
 /// Most messages and bytes that are read at once.
 const READ: (u32, usize) = (1000, 4 * 1024 * 1024);
 
-/// A cursor over the messages of a destination partition from an offset on.
+/// Pause before a partition that holds messages but gives none is asked again.
+const READ_FAULT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The messages of a destination partition since a mark.
 #[derive(Debug)]
 pub struct Tail {
-    partition: Partition,
-    next_offset: u64,
-    size: PollSize,
-    read: Polled,
-    position: usize,
-    exhausted: bool,
+    /// How often each message is there, and the offset after its first copy.
+    stored: HashMap<Identity, (u32, u64)>,
+    /// Whether the oldest part has expired, so that the first messages may be missing although they were delivered.
+    begins_late: bool,
 }
 
-/// What a tail holds of the messages that are due.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// How many of them, from the first on, are there.
-    pub count: usize,
-    /// The offset after the last of these.
-    pub next_offset: Option<u64>,
+/// Which of the messages that were due are there.
+#[derive(Debug)]
+pub struct Sorted<'a> {
+    /// Those that are not, in their order.
+    pub missing: Vec<Outgoing<'a>>,
+    /// How many are.
+    pub found: usize,
+    /// The last of these, and the offset after it.
+    pub last: Option<(Outgoing<'a>, u64)>,
 }
 
 impl Tail {
-    /// The tail of `partition` from `next_offset` on.
-    pub fn new(partition: Partition, next_offset: u64) -> Self {
-        Self {
-            partition,
-            next_offset,
-            size: PollSize::new(READ.0, READ.1),
-            read: Polled::default(),
-            position: 0,
-            exhausted: false,
-        }
-    }
-
-    /// Whether everything that was stored has been looked at.
-    pub const fn is_exhausted(&self) -> bool {
-        self.exhausted
-    }
-
-    /// How many of `due`, from the first on, the tail holds in this order. Continues where the last call stopped;
-    /// once a message is not found, nothing after it was sent and the tail is exhausted.
+    /// Reads `partition` from a mark to its end.
     ///
     /// # Errors
-    /// [`Error`] when the partition cannot be read.
-    pub async fn find(
-        &mut self,
+    /// [`Error`] when it cannot be read, or when the gateway stops.
+    pub async fn read(
+        partition: &Partition,
+        mark: &Mark,
         connection: &mut Connection,
         retrier: &Retrier,
-        due: &[Outgoing<'_>],
-    ) -> Result<Found, Error> {
-        let mut found = Found::default();
-        while let Some(message) = due.get(found.count) {
-            let Some(stored) = self.advance(connection, retrier).await? else {
-                break;
-            };
-            if message.is(&stored_message(&self.read, &stored)) {
-                found.count += 1;
-                found.next_offset = Some(stored.offset + 1);
+    ) -> Result<Self, Error> {
+        let mut reader = Reader {
+            partition,
+            connection,
+            retrier,
+            size: PollSize::new(READ.0, READ.1),
+        };
+        let mut next_offset = reader.begin(mark).await?;
+        let mut tail = Self {
+            stored: HashMap::new(),
+            begins_late: false,
+        };
+        let mut first = true;
+        while let Some(read) = reader.next(next_offset).await? {
+            for frame in read.frames() {
+                if std::mem::take(&mut first) {
+                    tail.begins_late = frame.offset > next_offset;
+                }
+                // Another writer's odd batch may repeat offsets; reading must go on all the same.
+                next_offset = next_offset.max(frame.offset).saturating_add(1);
+                let message = Outgoing {
+                    id: frame.id,
+                    origin_timestamp: frame.origin_timestamp,
+                    headers: read.headers(frame),
+                    payload: read.payload(frame),
+                };
+                let entry = tail.stored.entry(message.identity());
+                entry.or_insert((0, frame.offset + 1)).0 += 1;
             }
         }
-        Ok(found)
+        Ok(tail)
     }
 
-    async fn advance(
-        &mut self,
-        connection: &mut Connection,
-        retrier: &Retrier,
-    ) -> Result<Option<Frame>, Error> {
-        if self.position == self.read.frames().len() && !self.exhausted {
-            self.read_on(connection, retrier).await?;
-            // A partition that ends below the mark was purged: what it holds now is all newer.
-            let purged = self.read.current_offset.saturating_add(1) < self.next_offset;
-            if self.read.is_empty() && purged {
-                self.next_offset = 0;
-                self.read_on(connection, retrier).await?;
+    /// Whether nothing is left that a due message could be.
+    pub fn is_empty(&self) -> bool {
+        self.stored.is_empty()
+    }
+
+    /// Sorts messages that are due into those that are there and those that are not. A message that is there once
+    /// counts for one that is due.
+    pub fn sort<'a>(&mut self, due: &[Outgoing<'a>]) -> Sorted<'a> {
+        let mut sorted = Sorted {
+            missing: Vec::new(),
+            found: 0,
+            last: None,
+        };
+        for message in due {
+            match self.stored.entry(message.identity()) {
+                Entry::Vacant(_) => sorted.missing.push(*message),
+                Entry::Occupied(mut entry) => {
+                    if std::mem::take(&mut self.begins_late) {
+                        // Messages arrive in order: what was due before the first one was there too, and expired.
+                        sorted.found += sorted.missing.len();
+                        sorted.missing.clear();
+                    }
+                    sorted.found += 1;
+                    sorted.last = Some((*message, entry.get().1));
+                    entry.get_mut().0 -= 1;
+                    if entry.get().0 == 0 {
+                        entry.remove();
+                    }
+                }
             }
-            self.position = 0;
-            self.exhausted = self.read.is_empty();
         }
-        let frame = self.read.frames().get(self.position).copied();
-        if let Some(frame) = frame {
-            self.position += 1;
-            self.next_offset = frame.offset + 1;
-        }
-        Ok(frame)
-    }
-
-    async fn read_on(
-        &mut self,
-        connection: &mut Connection,
-        retrier: &Retrier,
-    ) -> Result<(), Error> {
-        let (from, count) = (PollFrom::Offset(self.next_offset), self.size.count());
-        self.read = repeat!(retrier, connection.poll(&self.partition, from, count).await)?;
-        self.size.learn(&self.read);
-        Ok(())
+        sorted
     }
 }
 
-fn stored_message<'a>(read: &'a Polled, frame: &Frame) -> Outgoing<'a> {
-    Outgoing {
-        id: frame.id,
-        origin_timestamp: frame.origin_timestamp,
-        headers: read.headers(frame),
-        payload: read.payload(frame),
-        is_dead_letter: false,
+/// Reads a partition at the destination.
+struct Reader<'a> {
+    partition: &'a Partition,
+    connection: &'a mut Connection,
+    retrier: &'a Retrier,
+    size: PollSize,
+}
+
+impl Reader<'_> {
+    /// The offset from which everything is newer than the mark. A partition that no longer has the mark's message
+    /// at its place was purged or rolled back: then all of it is.
+    async fn begin(&mut self, mark: &Mark) -> Result<u64, Error> {
+        let Some(last) = mark.last else {
+            return Ok(mark.next_offset);
+        };
+        let at = mark.next_offset.saturating_sub(1);
+        let polled = self.poll(at, 1).await?;
+        let intact = match polled.frames().first() {
+            Some(frame) if frame.offset == at => {
+                frame.id == last.id && frame.origin_timestamp == last.origin_timestamp
+            }
+            Some(_) => true,
+            None => polled.current_offset >= at,
+        };
+        if !intact {
+            tracing::warn!(
+                destination = %self.partition,
+                offset = at,
+                "the destination no longer holds what it confirmed: it was purged, or lost it in a crash"
+            );
+        }
+        Ok(if intact { mark.next_offset } else { 0 })
+    }
+
+    /// The messages from an offset on; none at the end.
+    async fn next(&mut self, next_offset: u64) -> Result<Option<Polled>, Error> {
+        loop {
+            let polled = self.poll(next_offset, self.size.count()).await?;
+            self.size.learn(&polled);
+            if !polled.is_empty() {
+                return Ok(Some(polled));
+            }
+            if next_offset > polled.current_offset || self.holds_nothing().await? {
+                return Ok(None);
+            }
+            tracing::warn!(
+                destination = %self.partition,
+                offset = next_offset,
+                current_offset = polled.current_offset,
+                "the destination gives no message where it says that it has some; asking again"
+            );
+            self.retrier.sleep(READ_FAULT_PAUSE).await?;
+        }
+    }
+
+    /// Whether the partition is empty: it never held a message, or all of them expired.
+    async fn holds_nothing(&mut self) -> Result<bool, Error> {
+        let (connection, partition) = (&mut *self.connection, self.partition);
+        let topic = super::retry::repeat!(
+            self.retrier,
+            connection.topic(&partition.stream, &partition.topic).await
+        )?;
+        let found = topic.and_then(|topic| {
+            let mut partitions = topic.partitions.into_iter();
+            partitions.find(|found| found.id == partition.id)
+        });
+        Ok(found.is_none_or(|found| found.messages == 0))
+    }
+
+    async fn poll(&mut self, offset: u64, count: u32) -> Result<Polled, Error> {
+        self.retrier.check_stop()?;
+        let from = PollFrom::Offset(offset);
+        let mut count = count;
+        let mut pauses = self.retrier.pauses();
+        loop {
+            match self.connection.poll(self.partition, from, count).await {
+                Ok(polled) => return Ok(polled),
+                Err(error) => {
+                    self.size.shrink();
+                    count = count.min(self.size.count());
+                    pauses.after(error).await?;
+                }
+            }
+        }
     }
 }

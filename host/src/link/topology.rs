@@ -7,7 +7,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::Error;
 use super::retry::{Retrier, repeat};
-use crate::cluster::{Connection, Partition, TopicInfo};
+use crate::cluster::{Cluster, Connection, Fault, Partition, TopicInfo};
 use crate::config::link;
 use crate::guest::Outcome;
 
@@ -98,6 +98,38 @@ fn globs(patterns: &[String]) -> Result<GlobSet, Error> {
     }
     set.build()
         .map_err(|error| Error::Topology(error.to_string()))
+}
+
+/// Refuses a link that would read what it writes: its own copies or dead letters.
+///
+/// # Errors
+/// [`Error::Topology`] with the topic.
+pub fn refuse_loop(
+    link: &link::Link,
+    (source, target): (&Cluster, &Cluster),
+    topics: &[SourceTopic],
+) -> Result<(), Error> {
+    if source.config.address != target.config.address {
+        return Ok(());
+    }
+    let (streams, exclude) = (globs(&link.source.streams)?, globs(&link.source.exclude)?);
+    let selected = globs(&link.source.topics)?;
+    let letters = &link.dead_letter;
+    let written = topics.iter().map(|topic| destination(link, topic)).chain([(
+        letters.stream.as_str().into(),
+        letters.topic.as_str().into(),
+    )]);
+    for (stream, topic) in written {
+        let reads = streams.is_match(&*stream) && selected.is_match(&*topic);
+        if reads && !exclude.is_match(&*topic) {
+            return Err(Error::Topology(format!(
+                "link `{}` would read what it writes: {stream}/{topic} at {} is selected by its source; exclude it, \
+                 or choose another destination",
+                link.name, source.config.address
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The destination names of a source topic, by the link's templates.
@@ -216,7 +248,21 @@ impl Topics {
                     partitions: partition_count(like),
                     like: Some(like),
                 };
-                self.partitions(connection, wanted).await?;
+                let Err(error) = self.partitions(connection, wanted).await else {
+                    continue;
+                };
+                let hopeless = match &error {
+                    Error::Topology(_) => true,
+                    Error::Cluster(error) => error.fault == Fault::Refused,
+                    _ => false,
+                };
+                if !hopeless {
+                    return Err(error);
+                }
+                // A name that a guest made up must not stop the link; the messages routed there fail.
+                tracing::warn!("{error}");
+                let key = (Arc::clone(wanted.stream), Arc::clone(wanted.topic));
+                self.known.insert(key, 0);
             }
         }
         Ok(())

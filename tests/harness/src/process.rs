@@ -10,8 +10,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::watch;
 
-/// A test that waits this long for a line or an end has failed.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// A test that waits this long for a line, a message or an end has failed.
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A running `sluice`. It is killed when dropped.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use sluice_devbroker::target::{self, Target};
 use tempfile::TempDir;
 
 use crate::message::Message;
-use crate::process::Sluice;
+use crate::process::{PATIENCE, Sluice};
 
 /// How often a real server, which tells nobody, is asked whether messages have come.
 const LOOK: Duration = Duration::from_millis(20);
@@ -114,6 +114,24 @@ impl Setup {
         Ok(())
     }
 
+    /// Creates a topic at the destination, in the test's stream.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub async fn destination_topic(&self, name: &str, partitions: u32) -> Result<()> {
+        let client = connect(&self.destination).await?;
+        let stream = Identifier::named(&self.stream)?;
+        if client.get_stream(&stream).await?.is_none() {
+            client.create_stream(&self.stream).await?;
+        }
+        let options = TopicCreateOptions {
+            partitions_count: Some(partitions),
+            ..TopicCreateOptions::default()
+        };
+        client.create_topic(&stream, name, &options).await?;
+        Ok(())
+    }
+
     /// Sends messages to the source exactly as they are, in as few requests as Iggy allows.
     ///
     /// # Errors
@@ -152,8 +170,15 @@ impl Setup {
     /// Waits until a partition at the destination holds `count` messages.
     ///
     /// # Errors
-    /// When the cluster fails.
+    /// When the cluster fails, or when they do not come.
     pub async fn arrived(&self, topic: &str, partition: u32, count: usize) -> Result<()> {
+        let arriving = self.arriving(topic, partition, count);
+        tokio::time::timeout(PATIENCE, arriving)
+            .await
+            .with_context(|| format!("{topic}/{partition} does not get {count} messages"))?
+    }
+
+    async fn arriving(&self, topic: &str, partition: u32, count: usize) -> Result<()> {
         let count = count as u64;
         if let Some(broker) = self.destination.broker() {
             broker.holds(&self.stream, topic, partition, count).await;

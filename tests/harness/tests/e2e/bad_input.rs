@@ -256,3 +256,42 @@ async fn a_corrupt_checkpoint_store_is_named() -> Result<()> {
     assert_holds(&log, &["checkpoints.redb", "restore the file"]);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_link_that_would_read_what_it_writes_is_refused() -> Result<()> {
+    let setup = Setup::new().await?;
+    setup.topic("t", 1).await?;
+    let (eu, ..) = setup.source.parts()?;
+    let (us, ..) = setup.destination.parts()?;
+    let config = setup.config("", "")?.replace(us, eu);
+    let config = config.replace(
+        r#"cluster = "us" }"#,
+        r#"cluster = "us", topic = "copy-of-{topic}" }"#,
+    );
+    let log = refused(&setup, &config, 4).await?;
+    assert_holds(
+        &log,
+        &["would read what it writes", "copy-of-t", "exclude it"],
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_topic_that_a_guest_made_up_fails_its_message_alone() -> Result<()> {
+    let setup = Setup::new().await?;
+    setup.topic("t", 1).await?;
+    setup.destination_topic("t", 1).await?;
+    setup.destination_topic("dead-letters", 1).await?;
+    let sent: Vec<_> = ["1", "route:absent", "2"]
+        .into_iter()
+        .zip(1..)
+        .map(|(payload, id)| Message::new(id, payload))
+        .collect();
+    setup.produce("t", 0, &sent).await?;
+    let config = guest_config(&setup, &guest("faulty")?, "")?;
+    let sluice = setup.run(&config.replace("retry", "create = false\nretry"))?;
+    setup.arrived("t", 0, 2).await?;
+    setup.arrived("dead-letters", 0, 1).await?;
+    assert_eq!(sluice.stop().await?.settled(), (2, 0, 1));
+    Ok(())
+}

@@ -7,7 +7,7 @@ use iggy::prelude::IggyError;
 use iggy_binary_protocol::codes::{GET_TOPIC_CODE, POLL_MESSAGES_CODE, SEND_MESSAGES_CODE};
 use iggy_binary_protocol::consensus::EvictionReason;
 use sluice_devbroker::{Action, Gate, Loss, Rule};
-use sluice_harness::{Message, Report, Setup};
+use sluice_harness::{Message, Report, Setup, guest};
 
 const MESSAGES: u128 = 3000;
 
@@ -55,7 +55,7 @@ fn at_sends(setup: &Setup, action: &Action) {
 
 #[tokio::test]
 async fn a_send_whose_reply_is_lost_is_not_repeated() -> Result<()> {
-    for action in [Action::LoseReply, Action::CutReply, Action::Silence] {
+    for action in [Action::LoseReply, Action::CutReply] {
         let report = copies_through(|setup| at_sends(setup, &action)).await?;
         assert!(report.found() >= 100, "{action:?}: {report:?}");
     }
@@ -174,36 +174,204 @@ async fn a_restart_of_either_cluster_is_survived() -> Result<()> {
     Ok(())
 }
 
+/// Runs until a send was executed and waits for its reply, then kills sluice. Its checkpoints are as old as can be.
+async fn killed_after_send(setup: &Setup, config: &str, send: u64) -> Result<()> {
+    let gate = Gate::default();
+    let held = Rule::next(Action::HoldReply(gate.clone()))
+        .code(SEND_MESSAGES_CODE)
+        .after(send);
+    setup.destination_broker().faults().add(held);
+    let sluice = setup.run(config)?;
+    gate.reached_by(1).await;
+    sluice.kill().await?;
+    gate.open();
+    Ok(())
+}
+
+/// A configuration with small batches whose checkpoints are written when a destination is opened, and at the end.
+fn lagging(setup: &Setup, link: &str, guests: &str) -> Result<String> {
+    let config = setup.config(&format!("batch = {{ messages = 100 }}\n{link}"), guests)?;
+    Ok(config.replace(
+        r#"name = "test""#,
+        "name = \"test\"\ncheckpoint_interval = \"1 h\"",
+    ))
+}
+
 #[tokio::test]
 async fn messages_of_other_writers_do_not_disturb() -> Result<()> {
     let setup = Setup::with_faults().await?;
     setup.topic("t", 1).await?;
     let all = messages();
-    setup.produce("t", 0, &all[..100]).await?;
-    let gate = Gate::default();
-    let held = Rule::next(Action::HoldReply(gate.clone()))
-        .code(SEND_MESSAGES_CODE)
-        .after(1);
-    setup.destination_broker().faults().add(held);
-    let config = setup.config("batch = { messages = 100 }", "")?;
-    let config = config.replace("address", "timeout = \"300 ms\"\naddress");
-    let sluice = setup.run(&config)?;
-    setup.arrived("t", 0, 16).await?;
-    gate.reached_by(1).await;
+    setup.produce("t", 0, &all[..1000]).await?;
+    let config = lagging(&setup, "", "")?;
+    killed_after_send(&setup, &config, 3).await?;
     let foreign = Message::new(777_777_777, "foreign");
     setup
         .intrude("t", 0, std::slice::from_ref(&foreign))
         .await?;
-    setup.arrived("t", 0, 101).await?;
-    gate.open();
+    let sluice = setup.run(&config)?;
+    setup.arrived("t", 0, 1001).await?;
     let report = sluice.stop().await?;
-    assert_eq!(report.settled(), (100, 0, 0));
+    assert!(report.found() > 300, "{report:?}");
     let delivered = setup.delivered("t", 0).await?;
     let own: Vec<_> = delivered
         .into_iter()
         .filter(|message| *message != foreign)
         .collect();
-    assert_eq!(own, all[..100]);
+    assert_eq!(own, all[..1000]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_send_without_any_reply_is_given_up_and_looked_up() -> Result<()> {
+    let silent = Rule::next(Action::Silence)
+        .code(SEND_MESSAGES_CODE)
+        .after(2);
+    let report = copies_through(|setup| setup.destination_broker().faults().add(silent)).await?;
+    assert!(report.found() >= 100, "{report:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_busy_for_long_gets_each_message_once() -> Result<()> {
+    for busy in [
+        IggyError::TransientNotCommitted,
+        IggyError::TransientNotAccepted,
+    ] {
+        let rule = Rule::next(Action::Refuse(busy.as_code())).code(SEND_MESSAGES_CODE);
+        copies_through(|setup| {
+            setup
+                .destination_broker()
+                .faults()
+                .add(rule.after(1).times(25));
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_lookup_that_is_answered_empty_is_asked_again() -> Result<()> {
+    let report = copies_through(|setup| {
+        let faults = setup.destination_broker().faults();
+        faults.add(
+            Rule::next(Action::LoseReply)
+                .code(SEND_MESSAGES_CODE)
+                .after(3),
+        );
+        // The first poll of the destination finds its end; the lookup comes after.
+        faults.add(
+            Rule::next(Action::EmptyPoll)
+                .code(POLL_MESSAGES_CODE)
+                .after(2),
+        );
+    })
+    .await?;
+    assert!(report.found() >= 100, "{report:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_destination_that_lost_messages_gets_no_later_one_twice() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    let all = messages();
+    setup.produce("t", 0, &all[..100]).await?;
+    let sluice = setup.run(&setup.config("", "")?)?;
+    setup.arrived("t", 0, 100).await?;
+    let lost = Rule::next(Action::LoseReply).code(SEND_MESSAGES_CODE);
+    setup.destination_broker().faults().add(lost);
+    setup.destination_broker().restart(Loss::Newest(10)).await?;
+    setup.produce("t", 0, &all[100..150]).await?;
+    setup.arrived("t", 0, 140).await?;
+    sluice.stop().await?;
+    let expected = [&all[..90], &all[100..150]].concat();
+    assert_eq!(setup.delivered("t", 0).await?, expected);
+    Ok(())
+}
+
+#[tokio::test]
+async fn messages_that_expired_at_the_destination_are_not_sent_again() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    let all = messages();
+    setup.produce("t", 0, &all[..1000]).await?;
+    let config = lagging(&setup, "", "")?;
+    killed_after_send(&setup, &config, 3).await?;
+    assert!(setup.destination_broker().expire(&setup.stream, "t", 0, 10));
+    let sluice = setup.run(&config)?;
+    setup.arrived("t", 0, 990).await?;
+    sluice.stop().await?;
+    assert_eq!(setup.delivered("t", 0).await?, all[10..1000]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_decision_that_changed_while_it_was_down_repeats_no_other_message() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    let mut all = messages();
+    all[120].payload = "reject".into();
+    setup.produce("t", 0, &all[..1000]).await?;
+    let section = format!(
+        "[guests.g]\ncomponent = \"{}\"\n",
+        guest("faulty")?.display()
+    );
+    let config = lagging(&setup, "guests = [\"g\"]\non_error = \"drop\"", &section)?;
+    killed_after_send(&setup, &config, 3).await?;
+    let sluice = setup.run(&config.replace(r#""drop""#, r#""forward""#))?;
+    setup.arrived("t", 0, 1000).await?;
+    sluice.stop().await?;
+    let mut delivered = setup.delivered("t", 0).await?;
+    delivered.sort_by_key(|message| message.id);
+    assert_eq!(delivered, all[..1000]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_source_that_lost_messages_and_was_filled_again_stops_the_link() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    let all = messages();
+    setup.produce("t", 0, &all[..100]).await?;
+    let sluice = setup.run(&setup.config("", "")?)?;
+    setup.arrived("t", 0, 100).await?;
+    // Polls fail until the source holds other messages at the offsets that were copied.
+    let down = Rule::next(Action::CloseBefore)
+        .code(POLL_MESSAGES_CODE)
+        .times(10_000);
+    setup.source_broker().faults().add(down);
+    setup.source_broker().restart(Loss::Newest(10)).await?;
+    setup.produce("t", 0, &all[500..530]).await?;
+    setup.source_broker().faults().clear();
+    let (code, _, log) = sluice.end().await?;
+    assert_eq!(code, Some(4), "{log}");
+    assert!(
+        log.contains("no longer holds the message that was copied last"),
+        "{log}"
+    );
+    assert_eq!(setup.delivered("t", 0).await?, all[..100]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_purge_of_a_source_with_one_message_is_noticed() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    let all = messages();
+    setup.produce("t", 0, &all[..1]).await?;
+    let sluice = setup.run(&setup.config("", "")?)?;
+    setup.arrived("t", 0, 1).await?;
+    let polls = setup.source_broker().requests(POLL_MESSAGES_CODE);
+    setup
+        .source_broker()
+        .requested(POLL_MESSAGES_CODE, polls + 2)
+        .await;
+    assert!(setup.source_broker().purge(&setup.stream, "t", 0));
+    setup.produce("t", 0, &all[500..505]).await?;
+    let (code, _, log) = sluice.end().await?;
+    assert_eq!(code, Some(4), "{log}");
+    assert_eq!(setup.delivered("t", 0).await?, all[..1]);
     Ok(())
 }
 
