@@ -30,7 +30,7 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Build every guest from source into <target>/guests.
+    /// Build every guest from source into `guests` in the target folder.
     Guests,
 }
 
