@@ -78,7 +78,8 @@ pub struct Cluster {
     pub password: Option<Secret>,
     /// Personal access token, instead of `username` and `password`.
     pub token: Option<Secret>,
-    /// Longest wait for one answer of the cluster, connecting and logging in included.
+    /// Longest wait for one answer of the cluster, connecting and logging in included. A send waits at least 40 s,
+    /// because the SDK repeats it by itself for 30.
     #[serde(default = "Cluster::default_timeout", with = "humantime_serde")]
     pub timeout: Duration,
 }
