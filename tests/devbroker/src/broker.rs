@@ -1,6 +1,6 @@
 //! The broker as a whole: listening, stopping, restarting, and its connections.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,7 +56,11 @@ pub struct Shared {
     pub faults: Faults,
     pub address: SocketAddr,
     requests: Mutex<HashMap<u32, u64>>,
-    connections: AtomicU32,
+    /// Numbers of the open connections.
+    connections: Mutex<BTreeSet<u32>>,
+    last_connection: AtomicU32,
+    /// Told when all of them are to be closed.
+    closing: watch::Sender<()>,
     changes: watch::Sender<u64>,
 }
 
@@ -76,6 +80,17 @@ impl Shared {
 
     pub fn count(&self, code: u32) {
         *self.counts().entry(code).or_default() += 1;
+        self.changed();
+    }
+
+    pub fn connections(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn closing(&self) -> watch::Receiver<()> {
+        self.closing.subscribe()
     }
 
     pub fn counts(&self) -> MutexGuard<'_, HashMap<u32, u64>> {
@@ -131,7 +146,9 @@ impl Broker {
             faults: Faults::default(),
             address,
             requests: Mutex::default(),
-            connections: AtomicU32::new(0),
+            connections: Mutex::default(),
+            last_connection: AtomicU32::new(0),
+            closing: watch::Sender::new(()),
             changes: watch::Sender::new(0),
         });
         let listening = listen(socket(address)?, Arc::clone(&shared))?;
@@ -161,7 +178,15 @@ impl Broker {
         &self.shared.faults
     }
 
-    /// Closes every connection and listens no longer; what is stored stays.
+    /// Closes every open connection, whatever it waits for, and goes on listening. Returns when they are closed.
+    pub async fn close_connections(&self) {
+        let open = self.shared.connections().clone();
+        self.shared.closing.send_replace(());
+        self.wait_until(|broker| broker.shared.connections().is_disjoint(&open))
+            .await;
+    }
+
+    /// Closes every connection and listens no longer; what is stored stays. A held execution is still to come.
     pub async fn go_down(&self) {
         let listening = self.listening.lock().await.take();
         if let Some(listening) = listening {
@@ -225,7 +250,7 @@ fn listen(socket: TcpSocket, shared: Arc<Shared>) -> io::Result<Listening> {
             loop {
                 match listener.accept().await {
                     Ok((stream, _)) => {
-                        let id = shared.connections.fetch_add(1, Ordering::Relaxed) + 1;
+                        let id = shared.last_connection.fetch_add(1, Ordering::Relaxed) + 1;
                         let serving = session::serve(Arc::clone(&shared), stream, id);
                         tasks.spawn(stop.clone().run_until_cancelled_owned(serving));
                     }

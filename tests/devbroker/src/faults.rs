@@ -1,10 +1,15 @@
 //! Faults on demand. They are counted, not random: a test says which request meets which fate.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use iggy_binary_protocol::codes::{GET_CLUSTER_METADATA_CODE, LOGIN_REGISTER_CODE, PING_CODE};
 use iggy_binary_protocol::consensus::EvictionReason;
+use iggy_common::IggyError;
 use tokio::sync::watch;
+
+use crate::requests::place::Place;
 
 /// What happens to a request instead of, or besides, being executed and answered.
 #[derive(Debug, Clone)]
@@ -15,7 +20,8 @@ pub enum Action {
     CloseBefore,
     /// It is executed; the connection closes in the middle of the reply.
     CutReply,
-    /// The connection closes when half of the request is read; it is not executed.
+    /// The connection closes when half of the request is read; it is not executed. Such a rule goes by the command
+    /// code alone.
     CutRequest,
     /// It is not executed; the answer is this error code of `IggyError`.
     Refuse(u32),
@@ -23,6 +29,8 @@ pub enum Action {
     RefuseAfter(u32),
     /// It is executed; there is no reply, and the connection stays open.
     Silence,
+    /// It is not executed; there is no reply, and the connection stays open.
+    Ignore,
     /// It is executed; the reply waits for the gate.
     HoldReply(Gate),
     /// It waits for the gate and is executed then, also when the client has gone.
@@ -33,7 +41,8 @@ pub enum Action {
     LoseConfirmation,
     /// A poll is answered empty although there are messages, as the server does after a read fault.
     EmptyPoll,
-    /// The session ends with this reason; it is not executed.
+    /// The session ends with this reason; it is not executed. A login is refused so, with `InvalidCredentials` or
+    /// `InvalidToken`.
     Evict(EvictionReason),
 }
 
@@ -41,36 +50,57 @@ pub enum Action {
 #[derive(Debug, Clone)]
 pub struct Rule {
     code: Option<u32>,
-    topic: Option<(String, u32)>,
+    place: Place,
     skip: u64,
     times: u64,
     action: Action,
 }
+
+/// So many requests are all requests.
+const ALWAYS: u64 = u64::MAX;
 
 impl Rule {
     /// The next request.
     pub const fn next(action: Action) -> Self {
         Self {
             code: None,
-            topic: None,
+            place: Place {
+                stream: None,
+                topic: None,
+                partition: None,
+            },
             skip: 0,
             times: 1,
             action,
         }
     }
 
-    /// Only requests with this command code.
+    /// Only requests with this command code. Logins, with a password or a token, have that of `LOGIN_REGISTER_CODE`.
     #[must_use]
     pub const fn code(mut self, code: u32) -> Self {
         self.code = Some(code);
         self
     }
 
-    /// Only sends to and polls of this partition of a topic.
+    /// Only requests about this stream or something in it, however they name it.
+    #[must_use]
+    pub fn stream(mut self, stream: &str) -> Self {
+        self.place.stream = Some(stream.to_owned());
+        self
+    }
+
+    /// Only requests about a topic of this name or something in it.
+    #[must_use]
+    pub fn topic(mut self, topic: &str) -> Self {
+        self.place.topic = Some(topic.to_owned());
+        self
+    }
+
+    /// Only sends, polls and requests for stored offsets of this partition of a topic.
     #[must_use]
     pub fn partition(mut self, topic: &str, partition: u32) -> Self {
-        self.topic = Some((topic.to_owned(), partition));
-        self
+        self.place.partition = Some(partition);
+        self.topic(topic)
     }
 
     /// Lets the first `count` of these requests pass.
@@ -86,6 +116,23 @@ impl Rule {
         self.times = count;
         self
     }
+
+    /// For every request until [`Faults::clear`].
+    #[must_use]
+    pub const fn always(self) -> Self {
+        self.times(ALWAYS)
+    }
+
+    fn is_about(&self, place: &Place) -> bool {
+        let Place {
+            stream,
+            topic,
+            partition,
+        } = &self.place;
+        (stream.is_none() || *stream == place.stream)
+            && (topic.is_none() || *topic == place.topic)
+            && (partition.is_none() || *partition == place.partition)
+    }
 }
 
 /// The faults that a broker is to show. Rules are looked at in the order in which they were added; the first that
@@ -93,6 +140,7 @@ impl Rule {
 #[derive(Debug, Default)]
 pub struct Faults {
     rules: Mutex<Vec<Rule>>,
+    leaderless: AtomicBool,
 }
 
 impl Faults {
@@ -106,25 +154,52 @@ impl Faults {
         self.lock().clear();
     }
 
-    /// How many requests the rules still wait for.
+    /// How many requests the rules still wait for. Rules that always hold wait for none.
     pub fn pending(&self) -> u64 {
-        self.lock().iter().map(|rule| rule.times).sum()
+        let rules = self.lock();
+        let counted = rules.iter().filter(|rule| rule.times != ALWAYS);
+        counted.map(|rule| rule.times).sum()
     }
 
-    /// Whether the request whose header was just read is to be cut. A cut goes by the command code alone.
+    /// From now on there is no leader: every request but pings, logins and the one for the cluster's nodes is
+    /// answered `TransientNotAccepted` and not executed. Connections and sessions stay. Rules wait meanwhile.
+    pub fn lose_leader(&self) {
+        self.leaderless.store(true, Ordering::SeqCst);
+    }
+
+    /// There is a leader again, the same node.
+    pub fn elect_leader(&self) {
+        self.leaderless.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether no request meets a fault.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.leaderless.load(Ordering::SeqCst) && self.lock().is_empty()
+    }
+
+    /// Whether the request whose header was just read is to be cut. Only its command code is known by then.
     pub(crate) fn take_cut(&self, code: u32) -> bool {
-        self.take_where(code, None, |action| matches!(action, Action::CutRequest))
-            .is_some()
+        self.take_where(code, &Place::default(), |action| {
+            matches!(action, Action::CutRequest)
+        })
+        .is_some()
     }
 
-    pub(crate) fn take(&self, code: u32, topic: Option<&(String, u32)>) -> Option<Action> {
-        self.take_where(code, topic, |action| !matches!(action, Action::CutRequest))
+    pub(crate) fn take(&self, code: u32, place: &Place) -> Option<Action> {
+        let needs_leader = !matches!(
+            code,
+            PING_CODE | LOGIN_REGISTER_CODE | GET_CLUSTER_METADATA_CODE
+        );
+        if needs_leader && self.leaderless.load(Ordering::SeqCst) {
+            return Some(Action::Refuse(IggyError::TransientNotAccepted.as_code()));
+        }
+        self.take_where(code, place, |action| !matches!(action, Action::CutRequest))
     }
 
     fn take_where(
         &self,
         code: u32,
-        topic: Option<&(String, u32)>,
+        place: &Place,
         accepts: impl Fn(&Action) -> bool,
     ) -> Option<Action> {
         let mut rules = self.lock();
@@ -132,10 +207,7 @@ impl Faults {
         for rule in rules.iter_mut() {
             let wanted = accepts(&rule.action)
                 && rule.code.is_none_or(|wanted| wanted == code)
-                && rule
-                    .topic
-                    .as_ref()
-                    .is_none_or(|wanted| Some(wanted) == topic);
+                && rule.is_about(place);
             if !wanted {
                 continue;
             }
@@ -143,7 +215,9 @@ impl Faults {
                 rule.skip -= 1;
                 continue;
             }
-            rule.times -= 1;
+            if rule.times != ALWAYS {
+                rule.times -= 1;
+            }
             taken = Some(rule.action.clone());
             break;
         }

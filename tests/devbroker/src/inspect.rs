@@ -1,11 +1,15 @@
 //! What tests see of a broker, and what they do to its partitions.
 
+use std::io;
+
 use bytes::Bytes;
 use iggy_binary_protocol::batch::{BatchIntegrity, decode_batch_slice_with};
-use iggy_binary_protocol::{WireIdentifier, WireName};
+use iggy_binary_protocol::{WireIdentifier, WireName, WireOptions};
+use iggy_common::IggyError;
 
 use crate::Broker;
 use crate::partition::{From, Partition};
+use crate::requests::{streams, topics};
 use crate::state::State;
 
 /// A message as it is stored.
@@ -29,6 +33,11 @@ impl Broker {
     /// How many requests with this command code came.
     pub fn requests(&self, code: u32) -> u64 {
         self.shared.counts().get(&code).copied().unwrap_or_default()
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        self.shared.connections().len()
     }
 
     /// How many connections are logged in.
@@ -69,6 +78,29 @@ impl Broker {
                 return;
             }
         }
+    }
+
+    /// Creates a topic, and its stream where there is none of that name.
+    ///
+    /// # Errors
+    /// When a name is not one, the topic is there, or it would have too many partitions.
+    pub fn create_topic(&self, stream: &str, topic: &str, partitions: u32) -> io::Result<()> {
+        let name = |name: &str| {
+            WireName::new(name.to_owned())
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))
+        };
+        let refused = |code| io::Error::other(IggyError::from_code(code).to_string());
+        let (stream, topic) = (name(stream)?, name(topic)?);
+        let topic = topics::new(topic, &WireOptions::empty(), partitions).map_err(refused)?;
+        let mut state = self.shared.state();
+        if !state.streams.is_taken(&stream) {
+            let new = streams::new(stream.clone(), WireOptions::empty());
+            state.streams.add(new);
+        }
+        let stream = state.stream(&WireIdentifier::String(stream));
+        stream
+            .and_then(|stream| topics::add(stream, topic).map(|_| ()))
+            .map_err(refused)
     }
 
     /// Purges a partition: it is empty, and its offsets begin at 0 again. Tells whether there is such a partition.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -30,6 +31,41 @@ struct Arguments {
         hide_env_values = true
     )]
     password: String,
+    /// A topic to start with, for example shop/orders:4 for four partitions; without a number it has one. Can be
+    /// given several times. Its stream is created with it.
+    #[arg(long = "topic", value_name = "STREAM/TOPIC[:PARTITIONS]")]
+    topics: Vec<Topic>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Topic {
+    stream: String,
+    name: String,
+    partitions: u32,
+}
+
+impl FromStr for Topic {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (stream, rest) = text
+            .split_once('/')
+            .ok_or("a topic must look like stream/topic or stream/topic:4")?;
+        let (name, partitions) = match rest.rsplit_once(':') {
+            None => (rest, 1),
+            Some((name, number)) => {
+                let number = number
+                    .parse()
+                    .map_err(|_| format!("{number:?} is not a number of partitions"))?;
+                (name, number)
+            }
+        };
+        Ok(Self {
+            stream: stream.to_owned(),
+            name: name.to_owned(),
+            partitions,
+        })
+    }
 }
 
 #[tokio::main]
@@ -56,6 +92,16 @@ async fn run(arguments: Arguments) -> Result<()> {
         password: arguments.password,
     })
     .with_context(|| format!("cannot listen on {}", arguments.address))?;
+    for Topic {
+        stream,
+        name,
+        partitions,
+    } in &arguments.topics
+    {
+        broker
+            .create_topic(stream, name, *partitions)
+            .with_context(|| format!("cannot create topic {stream}/{name}"))?;
+    }
     println!("listening on {}", broker.address());
     tokio::select! {
         _ = interrupts.recv() => {}

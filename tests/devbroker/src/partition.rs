@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::{Bytes, BytesMut};
 use iggy_binary_protocol::batch::{
-    BATCH_HEADER_SIZE, BatchHeader, BatchRef, calculate_batch_checksum,
+    BATCH_HEADER_SIZE, BatchHeader, BatchRef, calculate_batch_checksum, decode_batch_slice,
 };
 
 /// Names a stored consumer offset: the kind of consumer and its identifier.
@@ -18,6 +18,13 @@ struct Record {
     bytes: Bytes,
 }
 
+/// A batch whose checksums are right. The bytes are those that were received: they are stored without a copy.
+#[derive(Debug)]
+pub struct VerifiedBatch {
+    header: BatchHeader,
+    bytes: BytesMut,
+}
+
 /// The messages of one partition.
 #[derive(Debug, Default)]
 pub struct Partition {
@@ -26,6 +33,8 @@ pub struct Partition {
     next_offset: u64,
     /// The first offset that was not expired.
     first_offset: u64,
+    /// Size of the records in bytes.
+    size: u64,
     /// Microseconds since the Unix epoch.
     pub created_at: u64,
     /// Stored consumer offsets.
@@ -79,22 +88,21 @@ impl Partition {
     }
 
     /// Size of what is stored, in bytes.
-    pub fn size(&self) -> u64 {
-        self.records
-            .iter()
-            .map(|record| record.bytes.len() as u64)
-            .sum()
+    pub const fn size(&self) -> u64 {
+        self.size
     }
 
-    /// Appends a verified batch; returns the offset of its first message. As at the real server, the frames' own
-    /// offset deltas are kept without a look at them.
-    pub fn append(&mut self, id: u32, batch: &BatchRef<'_>, now: u64) -> u64 {
-        let mut header = batch.header;
+    /// Appends a batch; returns the offset of its first message. As at the real server, the frames' own offset
+    /// deltas are kept without a look at them.
+    pub fn append(&mut self, id: u32, batch: VerifiedBatch, now: u64) -> u64 {
+        let VerifiedBatch { mut header, bytes } = batch;
         header.partition_id = u64::from(id);
         header.base_offset = self.next_offset;
         header.base_timestamp = now;
-        self.records.push(record(header, batch.blob()));
         self.next_offset += u64::from(header.message_count);
+        let record = stamp(header, bytes);
+        self.size += record.bytes.len() as u64;
+        self.records.push(record);
         header.base_offset
     }
 
@@ -139,6 +147,7 @@ impl Partition {
         self.first_offset = offset.clamp(self.first_offset, self.next_offset);
         let first = self.first_offset;
         self.records.retain(|record| end_of(&record.header) > first);
+        self.measure();
     }
 
     /// Forgets the newest `count` messages, as a crash does that lost what was acknowledged. Their offsets are
@@ -157,9 +166,24 @@ impl Partition {
             *last = decode(bytes);
         }
         self.next_offset = end;
+        self.measure();
         for stored in self.offsets.values_mut() {
             *stored = (*stored).min(end.saturating_sub(1));
         }
+    }
+
+    fn measure(&mut self) {
+        let sizes = self.records.iter().map(|record| record.bytes.len() as u64);
+        self.size = sizes.sum();
+    }
+}
+
+impl VerifiedBatch {
+    /// Takes the batch that `bytes` begin with; none when its layout or one of its checksums is wrong.
+    pub fn verify(mut bytes: BytesMut) -> Option<Self> {
+        let header = decode_batch_slice(&bytes).ok()?.header;
+        bytes.truncate(header.total_size());
+        Some(Self { header, bytes })
     }
 }
 
@@ -167,13 +191,11 @@ fn end_of(header: &BatchHeader) -> u64 {
     header.base_offset + u64::from(header.message_count)
 }
 
-fn record(mut header: BatchHeader, blob: &[u8]) -> Record {
-    header.batch_length = (BATCH_HEADER_SIZE + blob.len()) as u64;
-    header.batch_checksum = calculate_batch_checksum(&header, blob);
-    let mut bytes = BytesMut::with_capacity(BATCH_HEADER_SIZE + blob.len());
-    bytes.resize(BATCH_HEADER_SIZE, 0);
-    header.encode_into(&mut bytes);
-    bytes.extend_from_slice(blob);
+/// Writes a header, whose length and checksum are brought up to date, over the one that `bytes` begin with.
+fn stamp(mut header: BatchHeader, mut bytes: BytesMut) -> Record {
+    header.batch_length = bytes.len() as u64;
+    header.batch_checksum = calculate_batch_checksum(&header, &bytes[BATCH_HEADER_SIZE..]);
+    header.encode_into(&mut bytes[..BATCH_HEADER_SIZE]);
     Record {
         header,
         bytes: bytes.freeze(),
@@ -205,5 +227,8 @@ fn slice(record: &Record, start: u64, end: u64) -> Bytes {
         message_count: count,
         ..record.header
     };
-    self::record(header, &blob[from..to]).bytes
+    let mut bytes = BytesMut::with_capacity(BATCH_HEADER_SIZE + to - from);
+    bytes.resize(BATCH_HEADER_SIZE, 0);
+    bytes.extend_from_slice(&blob[from..to]);
+    stamp(header, bytes).bytes
 }

@@ -3,9 +3,11 @@
 mod groups;
 pub mod messages;
 mod offsets;
-mod streams;
+pub mod place;
+pub mod streams;
 mod system;
-mod topics;
+pub mod topics;
+mod updates;
 pub mod users;
 
 use bytes::Bytes;
@@ -20,7 +22,7 @@ use iggy_binary_protocol::codes::{
     GET_PERSONAL_ACCESS_TOKENS_CODE, GET_STATS_CODE, GET_STREAM_CODE, GET_STREAMS_CODE,
     GET_TOPIC_CODE, GET_TOPICS_CODE, GET_USER_CODE, GET_USERS_CODE, JOIN_CONSUMER_GROUP_CODE,
     LEAVE_CONSUMER_GROUP_CODE, LOGOUT_USER_CODE, PING_CODE, PURGE_STREAM_CODE, PURGE_TOPIC_CODE,
-    STORE_CONSUMER_OFFSET_CODE, SYNC_CONSUMER_GROUP_CODE,
+    STORE_CONSUMER_OFFSET_CODE, SYNC_CONSUMER_GROUP_CODE, UPDATE_STREAM_CODE, UPDATE_TOPIC_CODE,
 };
 use iggy_common::IggyError;
 
@@ -50,11 +52,13 @@ pub fn answer(state: &mut State, shared: &Shared, code: u32, body: &[u8], id: u3
         GET_STREAMS_CODE => streams::list(state),
         CREATE_STREAM_CODE => streams::create(state, body),
         DELETE_STREAM_CODE => streams::delete(state, body),
+        UPDATE_STREAM_CODE => updates::stream(state, body),
         PURGE_STREAM_CODE => streams::purge(state, body),
         GET_TOPIC_CODE => topics::get(state, body),
         GET_TOPICS_CODE => topics::list(state, body),
         CREATE_TOPIC_CODE => topics::create(state, body),
         DELETE_TOPIC_CODE => topics::delete(state, body),
+        UPDATE_TOPIC_CODE => updates::topic(state, body),
         PURGE_TOPIC_CODE => topics::purge(state, body),
         CREATE_PARTITIONS_CODE => topics::add_partitions(state, body),
         DELETE_PARTITIONS_CODE => topics::remove_partitions(state, body),

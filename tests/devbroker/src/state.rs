@@ -39,6 +39,8 @@ pub struct Topic {
     pub created_at: u64,
     /// Options that the client gave.
     pub options: WireOptions,
+    /// Options that follow from the defaults.
+    pub derived_options: WireOptions,
     pub message_expiry: u64,
     pub compression_algorithm: u8,
     pub max_topic_size: u64,
@@ -69,6 +71,8 @@ pub struct Token {
 #[derive(Debug, Clone)]
 pub struct Session {
     pub user: u32,
+    /// Whether that user was deleted since the login.
+    pub user_deleted: bool,
     pub address: String,
 }
 
@@ -206,6 +210,18 @@ impl State {
             .partitions
             .get_mut(partition as usize)
             .ok_or_else(partition_missing)
+    }
+
+    /// Whether a connection may ask for anything.
+    ///
+    /// # Errors
+    /// When nobody is logged in there, or the user is gone.
+    pub fn admit(&self, connection: u32) -> Result<(), u32> {
+        match self.sessions.get(&connection) {
+            None => Err(IggyError::Unauthenticated.as_code()),
+            Some(session) if session.user_deleted => Err(IggyError::Unauthorized.as_code()),
+            Some(_) => Ok(()),
+        }
     }
 
     /// Ends what a connection had: its session and its places in consumer groups.

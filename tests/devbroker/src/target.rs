@@ -74,7 +74,7 @@ impl Target {
         let folder = tempfile::tempdir()?;
         let port = free_port().await?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let server = Command::new(binary)
+        let mut server = Command::new(binary)
             .current_dir(folder.path())
             .env("IGGY_SYSTEM_PATH", folder.path().join("data"))
             .env("IGGY_TCP_ADDRESS", address.to_string())
@@ -93,6 +93,9 @@ impl Target {
             .spawn()
             .with_context(|| format!("cannot start {}", binary.display()))?;
         for _ in 0..LOOKS {
+            if let Some(status) = server.try_wait()? {
+                bail!("{} ended with {status}", binary.display());
+            }
             if TcpStream::connect(address).await.is_ok() {
                 return Ok(Self {
                     connection_string: format!("iggy://iggy:iggy@{address}"),

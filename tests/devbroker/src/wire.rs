@@ -1,8 +1,9 @@
 //! Frames: a 256-byte header, then the body.
 
+use std::io::IoSlice;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use iggy_binary_protocol::codes::{LOGIN_REGISTER_CODE, LOGOUT_USER_CODE};
-
 use iggy_binary_protocol::consensus::{
     Command, EvictionHeader, EvictionReason, HEADER_SIZE, Operation, ReplyHeader, RequestHeader,
 };
@@ -31,19 +32,22 @@ pub fn whole(body: Bytes) -> Answer {
 }
 
 impl Request {
-    /// The command code, by which Iggy's documentation names requests. Both logins have the code of the first.
+    /// As [`code`].
     pub fn code(&self) -> u32 {
-        match self.header.operation {
-            Operation::NonReplicated => {
-                let code: [u8; 4] = self.header.reserved[..4]
-                    .try_into()
-                    .expect("four of sixty bytes");
-                u32::from_le_bytes(code)
-            }
-            Operation::Register => LOGIN_REGISTER_CODE,
-            Operation::Logout => LOGOUT_USER_CODE,
-            operation => operation.to_command_code().unwrap_or_default(),
+        code(&self.header)
+    }
+}
+
+/// The command code, by which Iggy's documentation names requests. Both logins have the code of the first.
+pub fn code(header: &RequestHeader) -> u32 {
+    match header.operation {
+        Operation::NonReplicated => {
+            let code = header.reserved.first_chunk().expect("sixty bytes");
+            u32::from_le_bytes(*code)
         }
+        Operation::Register => LOGIN_REGISTER_CODE,
+        Operation::Logout => LOGOUT_USER_CODE,
+        operation => operation.to_command_code().unwrap_or_default(),
     }
 }
 
@@ -125,8 +129,15 @@ pub fn eviction(client: u128, reason: EvictionReason) -> Vec<Bytes> {
 /// # Errors
 /// When the connection breaks.
 pub async fn write(stream: &mut OwnedWriteHalf, frame: &[Bytes]) -> std::io::Result<()> {
-    for part in frame {
-        stream.write_all(part).await?;
+    let mut slices: Vec<_> = frame.iter().map(|part| IoSlice::new(part)).collect();
+    let mut rest = slices.as_mut_slice();
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        let written = stream.write_vectored(rest).await?;
+        if written == 0 {
+            return Err(std::io::ErrorKind::WriteZero.into());
+        }
+        IoSlice::advance_slices(&mut rest, written);
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Sending and polling.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use iggy_binary_protocol::batch::decode_batch_slice;
 use iggy_binary_protocol::codec::{WireDecode, WireEncode};
 use iggy_binary_protocol::primitives::consumer::KIND_CONSUMER_GROUP;
 use iggy_binary_protocol::requests::messages::{PollMessagesRequest, SendMessagesHeader};
@@ -12,10 +11,30 @@ use iggy_binary_protocol::{WireError, WirePartitioning};
 use iggy_common::{Identifier, IggyError};
 
 use super::{malformed, offsets};
-use crate::partition::{Found, From};
+use crate::partition::{Found, From, VerifiedBatch};
 use crate::session::Outcome;
 use crate::state::{State, now};
 use crate::wire::{Answer, whole};
+
+/// A send whose checksums were looked at.
+#[derive(Debug)]
+pub struct Send {
+    header: SendMessagesHeader,
+    /// None when a checksum is wrong.
+    batch: Option<VerifiedBatch>,
+}
+
+impl Send {
+    /// Reads a send. It goes over every byte, so the caller should hold no lock.
+    ///
+    /// # Errors
+    /// When the routing part does not decode.
+    pub fn read(body: Bytes) -> Result<Self, WireError> {
+        let (header, start) = send_header(&body)?;
+        let batch = VerifiedBatch::verify(BytesMut::from(body).split_off(start));
+        Ok(Self { header, batch })
+    }
+}
 
 /// The routing part of a send, and where the batch begins.
 ///
@@ -35,9 +54,9 @@ pub fn send_header(body: &[u8]) -> Result<(SendMessagesHeader, usize), WireError
 }
 
 /// Appends a batch. One whose checksums are wrong is dropped without an answer, as the real server does.
-pub fn send(state: &mut State, body: &[u8], confirm: bool) -> Outcome {
-    let (header, start) = match send_header(body) {
-        Ok(header) => header,
+pub fn send(state: &mut State, send: Result<Send, WireError>, confirm: bool) -> Outcome {
+    let Send { header, batch } = match send {
+        Ok(send) => send,
         Err(error) => return Outcome::Answer(Err(malformed(error))),
     };
     let WirePartitioning::PartitionId(id) = header.partitioning else {
@@ -53,10 +72,10 @@ pub fn send(state: &mut State, body: &[u8], confirm: bool) -> Outcome {
     let Ok(partition) = state.partition(&header.stream_id, &header.topic_id, id) else {
         return Outcome::Answer(Err(missing));
     };
-    let Ok(batch) = decode_batch_slice(&body[start..]) else {
+    let Some(batch) = batch else {
         return Outcome::Silent;
     };
-    let base_offset = partition.append(id, &batch, now());
+    let base_offset = partition.append(id, batch, now());
     let confirmation = SendMessagesConfirmationResponse {
         stream_id,
         topic_id,

@@ -7,6 +7,7 @@ use iggy_binary_protocol::requests::streams::{
 use iggy_binary_protocol::responses::streams::{
     GetStreamResponse, GetStreamsResponse, StreamResponse,
 };
+use iggy_binary_protocol::{WireIdentifier, WireName, WireOptions};
 use iggy_common::IggyError;
 
 use super::{done, malformed, topics};
@@ -63,20 +64,25 @@ pub fn list(state: &State) -> Answer {
     whole(GetStreamsResponse { streams }.to_bytes())
 }
 
+/// An empty stream.
+pub fn new(name: WireName, options: WireOptions) -> Stream {
+    Stream {
+        name,
+        created_at: now(),
+        options,
+        topics: Slots::default(),
+    }
+}
+
 pub fn create(state: &mut State, body: &[u8]) -> Answer {
     let request = CreateStreamRequest::decode_from(body).map_err(malformed)?;
     if state.streams.is_taken(&request.name) {
         return Err(IggyError::StreamNameAlreadyExists(String::new()).as_code());
     }
-    let id = state.streams.add(Stream {
-        name: request.name,
-        created_at: now(),
-        options: request.options,
-        topics: Slots::default(),
-    });
+    let id = state.streams.add(new(request.name, request.options));
     let (id, stream) = state
         .streams
-        .get(&iggy_binary_protocol::WireIdentifier::numeric(id))
+        .get(&WireIdentifier::numeric(id))
         .expect("added above");
     details(id, stream)
 }

@@ -11,16 +11,31 @@ use iggy_binary_protocol::responses::streams::get_stream::TopicHeader;
 use iggy_binary_protocol::responses::topics::{
     GetTopicResponse, GetTopicsResponse, PartitionResponse,
 };
-use iggy_binary_protocol::{WireIdentifier, WireOptions};
-use iggy_common::{CompressionAlgorithm, IggyError, IggyExpiry, MaxTopicSize, TopicCreateOptions};
+use iggy_binary_protocol::{WireIdentifier, WireName, WireOptions};
+use iggy_common::{
+    CompressionAlgorithm, DEFAULT_MESSAGES_REQUIRED_TO_SAVE, DEFAULT_PREALLOCATE_SEGMENTS,
+    DEFAULT_SEGMENT_SIZE, DEFAULT_SIZE_OF_MESSAGES_REQUIRED_TO_SAVE, Durability, IggyByteSize,
+    IggyError, IggyExpiry, MAX_TOPIC_SEGMENT_SIZE, MaxTopicSize, TopicCreateOptions,
+    TopicRuntimeDefaults, validate_topic_segment_size,
+};
 
 use super::{done, malformed};
 use crate::partition::Partition;
-use crate::state::{Slots, State, Topic, now, stream_missing, topic_missing};
+use crate::state::{Slots, State, Stream, Topic, now, topic_missing};
 use crate::wire::{Answer, whole};
 
 /// Most partitions in one request.
 const PARTITIONS_LIMIT: u32 = 100_000;
+
+/// What a topic has where its creator said nothing.
+const DEFAULTS: TopicRuntimeDefaults = TopicRuntimeDefaults {
+    segment_size: IggyByteSize::new(DEFAULT_SEGMENT_SIZE),
+    durability: Durability::Replicated,
+    consumer_offset_durability: Durability::Replicated,
+    messages_required_to_save: DEFAULT_MESSAGES_REQUIRED_TO_SAVE,
+    size_of_messages_required_to_save: IggyByteSize::new(DEFAULT_SIZE_OF_MESSAGES_REQUIRED_TO_SAVE),
+    preallocate_segments: DEFAULT_PREALLOCATE_SEGMENTS,
+};
 
 pub fn header(id: u32, topic: &Topic) -> TopicHeader {
     TopicHeader {
@@ -34,7 +49,7 @@ pub fn header(id: u32, topic: &Topic) -> TopicHeader {
         messages_count: topic.partitions.iter().map(Partition::messages).sum(),
         name: topic.name.clone(),
         options: topic.options.clone(),
-        derived_options: WireOptions::empty(),
+        derived_options: topic.derived_options.clone(),
     }
 }
 
@@ -90,38 +105,71 @@ pub fn list(state: &mut State, body: &[u8]) -> Answer {
 
 pub fn create(state: &mut State, body: &[u8]) -> Answer {
     let request = CreateTopicRequest::decode_from(body).map_err(malformed)?;
-    let options = TopicCreateOptions::parse(&request.options).map_err(|error| error.as_code())?;
-    if request.partitions_count > PARTITIONS_LIMIT {
-        return Err(IggyError::TooManyPartitions.as_code());
-    }
-    let stream = state
-        .streams
-        .get_mut(&request.stream_id)
-        .ok_or_else(stream_missing)?;
-    if stream.topics.is_taken(&request.name) {
+    let topic = new(request.name, &request.options, request.partitions_count)?;
+    let stream = state.stream(&request.stream_id)?;
+    let (id, topic) = add(stream, topic)?;
+    details(id, topic)
+}
+
+/// Adds a topic to a stream.
+///
+/// # Errors
+/// When there is one of its name.
+pub fn add(stream: &mut Stream, topic: Topic) -> Result<(u32, &Topic), u32> {
+    if stream.topics.is_taken(&topic.name) {
         return Err(already_there());
     }
+    let id = stream.topics.add(topic);
+    let added = stream.topics.get(&WireIdentifier::numeric(id));
+    Ok(added.expect("added above"))
+}
+
+/// An empty topic. Like the real server it keeps the options that were given apart from those that follow from its
+/// defaults, and knows both.
+///
+/// # Errors
+/// When an option is unknown or has a wrong value, or there are too many partitions.
+pub fn new(name: WireName, options: &WireOptions, partitions: u32) -> Result<Topic, u32> {
+    let given = TopicCreateOptions::parse(options).map_err(|error| error.as_code())?;
+    if partitions > PARTITIONS_LIMIT {
+        return Err(IggyError::TooManyPartitions.as_code());
+    }
+    if let Some(size) = given.segment_size {
+        validate_topic_segment_size(size.as_bytes_u64(), MAX_TOPIC_SEGMENT_SIZE)
+            .map_err(|error| error.as_code())?;
+    }
+    let is_given = |key: &str| {
+        options
+            .into_iter()
+            .any(|option| option.key == key.as_bytes())
+    };
+    let explicit = given
+        .to_explicit_wire(is_given)
+        .map_err(|error| error.as_code())?;
+    let derived = given
+        .derived_block(
+            CompressionAlgorithm::None,
+            IggyExpiry::NeverExpire,
+            MaxTopicSize::Unlimited,
+            DEFAULTS,
+            options,
+        )
+        .map_err(|error| error.as_code())?;
     let now = now();
-    let compression = options
+    let compression = given
         .compression_algorithm
         .unwrap_or(CompressionAlgorithm::None);
-    let id = stream.topics.add(Topic {
-        name: request.name,
+    Ok(Topic {
+        name,
         created_at: now,
-        options: request.options,
-        message_expiry: u64::from(options.message_expiry.unwrap_or(IggyExpiry::NeverExpire)),
+        options: explicit,
+        derived_options: derived,
+        message_expiry: u64::from(given.message_expiry.unwrap_or(IggyExpiry::NeverExpire)),
         compression_algorithm: compression.as_code(),
-        max_topic_size: u64::from(options.max_topic_size.unwrap_or(MaxTopicSize::Unlimited)),
-        partitions: (0..request.partitions_count)
-            .map(|_| Partition::new(now))
-            .collect(),
+        max_topic_size: u64::from(given.max_topic_size.unwrap_or(MaxTopicSize::Unlimited)),
+        partitions: (0..partitions).map(|_| Partition::new(now)).collect(),
         groups: Slots::default(),
-    });
-    let (id, topic) = stream
-        .topics
-        .get(&WireIdentifier::numeric(id))
-        .expect("added above");
-    details(id, topic)
+    })
 }
 
 fn already_there() -> u32 {

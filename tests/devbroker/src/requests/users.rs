@@ -34,6 +34,7 @@ pub fn log_in(state: &mut State, body: &[u8], connection: u32, address: &str) ->
     state.last_session += 1;
     let session = Session {
         user,
+        user_deleted: false,
         address: address.to_owned(),
     };
     state.sessions.insert(connection, session);
@@ -140,6 +141,9 @@ pub fn delete(state: &mut State, body: &[u8]) -> Answer {
         Some(id) => {
             state.users.remove(&request.user_id);
             state.tokens.retain(|_, token| token.user != id);
+            for session in state.sessions.values_mut() {
+                session.user_deleted |= session.user == id;
+            }
             done()
         }
         None => Err(IggyError::ResourceNotFound(String::new()).as_code()),

@@ -1,8 +1,8 @@
 //! Consumer groups.
 
 use iggy::prelude::{
-    Consumer, ConsumerGroupClient, Identifier, IggyClient, IggyError, MessageClient,
-    PollingStrategy,
+    Consumer, ConsumerGroupClient, ConsumerOffsetClient, Identifier, IggyClient, IggyError,
+    MessageClient, PollingStrategy,
 };
 
 use crate::{Bench, connect};
@@ -106,6 +106,32 @@ async fn who_leaves_gives_its_partitions_to_the_others() {
     let members = details.unwrap().members;
     assert_eq!(members.len(), 1);
     assert_eq!(members[0].partitions.len(), 2);
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn a_group_has_an_offset_of_its_own() {
+    let bench = Bench::start("apart").await;
+    let topic = bench.topic("t", 1).await;
+    bench.send(&topic, 0, 1..6).await;
+    let (client, stream) = (&bench.client, &bench.stream);
+    client
+        .create_consumer_group(stream, &topic, "g")
+        .await
+        .unwrap();
+    client
+        .join_consumer_group(stream, &topic, &group())
+        .await
+        .unwrap();
+    assert_eq!(take(&bench, client, &topic).await, [1, 2, 3, 4, 5]);
+    let stored = async |consumer: Consumer| {
+        let info = client
+            .get_consumer_offset(&consumer, stream, &topic, Some(0))
+            .await;
+        info.unwrap().map(|info| info.stored_offset)
+    };
+    assert_eq!(stored(Consumer::group(group())).await, Some(4));
+    assert_eq!(stored(Consumer::new(group())).await, None);
     bench.finish().await;
 }
 

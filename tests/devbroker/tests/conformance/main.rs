@@ -14,6 +14,7 @@ mod polls;
 mod raw;
 mod sessions;
 mod topology;
+mod wire;
 
 use iggy::prelude::{
     Client, Consumer, Identifier, IggyClient, IggyError, IggyMessage, MessageClient, Partitioning,
@@ -60,13 +61,18 @@ impl Bench {
     /// Sends messages with the ids `ids`, whose payload is their id.
     async fn send(&self, topic: &Identifier, partition: u32, ids: std::ops::Range<u128>) {
         let mut messages: Vec<_> = ids.map(message).collect();
+        self.send_messages(topic, partition, &mut messages).await;
+    }
+
+    async fn send_messages(
+        &self,
+        topic: &Identifier,
+        partition: u32,
+        messages: &mut [IggyMessage],
+    ) {
+        let partitioning = Partitioning::partition_id(partition);
         self.client
-            .send_messages(
-                &self.stream,
-                topic,
-                &Partitioning::partition_id(partition),
-                &mut messages,
-            )
+            .send_messages(&self.stream, topic, &partitioning, messages)
             .await
             .unwrap();
     }

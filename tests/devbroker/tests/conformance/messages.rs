@@ -5,6 +5,7 @@ use iggy::prelude::{
     Identifier, IggyClient, IggyError, IggyMessage, MessageClient, Partitioning, PollingStrategy,
 };
 
+use iggy_binary_protocol::batch::BATCH_CHECKSUM_OFFSET;
 use iggy_binary_protocol::codes::SEND_MESSAGES_CODE;
 
 use crate::raw::{self, Frame};
@@ -188,10 +189,104 @@ async fn refused_without_a_word(bench: &Bench, client: IggyClient, batch: Bytes)
 async fn a_wrong_checksum_gets_no_answer_and_is_not_stored() {
     let bench = Bench::start("checksum").await;
     let client = connect(&bench.target).await;
-    let mut batch = raw::batch(&[Frame::default()], 1);
+    let frame = Frame {
+        payload: Bytes::from_static(b"payload"),
+        ..Frame::default()
+    };
+    let mut batch = raw::batch(&[frame], 1);
     let last = batch.len() - 1;
     batch[last] ^= 0xff;
     refused_without_a_word(&bench, client, batch.freeze()).await;
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn a_wrong_checksum_of_the_batch_gets_no_answer_either() {
+    let bench = Bench::start("batch-checksum").await;
+    let client = connect(&bench.target).await;
+    let mut batch = raw::batch(&[Frame::default()], 1);
+    batch[BATCH_CHECKSUM_OFFSET] ^= 0xff;
+    refused_without_a_word(&bench, client, batch.freeze()).await;
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn sixty_six_megabytes_fit_one_request() {
+    let bench = Bench::start("large").await;
+    let topic = bench.topic("t", 1).await;
+    let payload = Bytes::from(vec![7; 1_000_000]);
+    let mut messages: Vec<_> = (1..=66)
+        .map(|id| {
+            let builder = IggyMessage::builder().id(id).payload(payload.clone());
+            builder.build().unwrap()
+        })
+        .collect();
+    assert_eq!(send(&bench, &topic, &mut messages).await, 0);
+    assert_eq!(bench.read(&topic, 0, 65, 10).await, [(65, 66)]);
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn a_batch_spans_71_minutes_of_origin_time_at_most() {
+    let bench = Bench::start("span").await;
+    let topic = bench.topic("t", 1).await;
+    let span = u64::from(u32::MAX);
+    let sent = async |apart: u64| {
+        let mut messages = [message(1), message(2)];
+        messages[0].header.origin_timestamp = 1_000_000;
+        messages[1].header.origin_timestamp = 1_000_000 + apart;
+        let partitioning = Partitioning::partition_id(0);
+        bench
+            .client
+            .send_messages(&bench.stream, &topic, &partitioning, &mut messages)
+            .await
+    };
+    sent(span).await.unwrap();
+    let refused = sent(span + 1).await;
+    assert!(
+        matches!(refused, Err(IggyError::InvalidMessageTimestampDelta(_))),
+        "{refused:?}"
+    );
+    let polled = bench.poll(&topic, 0, PollingStrategy::offset(0), 10).await;
+    let times: Vec<_> = polled
+        .unwrap()
+        .messages
+        .iter()
+        .map(|message| message.header.origin_timestamp)
+        .collect();
+    assert_eq!(times, [1_000_000, 1_000_000 + span]);
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn offsets_and_times_of_the_server_are_not_the_clients_to_set() {
+    let bench = Bench::start("stamps").await;
+    let topic = bench.topic("t", 1).await;
+    let mut sent = [message(1)];
+    sent[0].header.offset = 77;
+    sent[0].header.timestamp = 1;
+    send(&bench, &topic, &mut sent).await;
+    let polled = bench
+        .poll(&topic, 0, PollingStrategy::offset(0), 1)
+        .await
+        .unwrap();
+    assert_eq!(polled.messages[0].header.offset, 0);
+    assert!(polled.messages[0].header.timestamp > 1);
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn buffers_cannot_be_flushed() {
+    let bench = Bench::start("flush").await;
+    let topic = bench.topic("t", 1).await;
+    let flushed = bench
+        .client
+        .flush_unsaved_buffer(&bench.stream, &topic, 0, true)
+        .await;
+    assert!(
+        matches!(flushed, Err(IggyError::FeatureUnavailable)),
+        "{flushed:?}"
+    );
     bench.finish().await;
 }
 

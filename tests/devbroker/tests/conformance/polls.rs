@@ -1,6 +1,8 @@
 //! Polling.
 
-use iggy::prelude::{Consumer, Identifier, IggyError, MessageClient, PollingStrategy};
+use iggy::prelude::{
+    Consumer, ConsumerOffsetClient, Identifier, IggyError, MessageClient, PollingStrategy,
+};
 
 use crate::{Bench, places};
 
@@ -142,6 +144,27 @@ async fn without_a_partition_a_consumer_reads_partition_0() {
         .await
         .unwrap();
     assert_eq!((polled.partition_id, places(&polled)), (0, vec![(0, 1)]));
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn next_begins_behind_the_stored_offset() {
+    let bench = Bench::start("next").await;
+    let topic = bench.topic("t", 1).await;
+    bench.send(&topic, 0, 1..6).await;
+    let next = async || {
+        let polled = bench.poll(&topic, 0, PollingStrategy::next(), 2).await;
+        places(&polled.unwrap())
+    };
+    assert_eq!(next().await, [(0, 1), (1, 2)]);
+    assert_eq!(next().await, [(0, 1), (1, 2)], "nothing was stored");
+    let consumer = Consumer::new(Identifier::named("conformance").unwrap());
+    bench
+        .client
+        .store_consumer_offset(&consumer, &bench.stream, &topic, Some(0), 2)
+        .await
+        .unwrap();
+    assert_eq!(next().await, [(3, 4), (4, 5)]);
     bench.finish().await;
 }
 

@@ -125,6 +125,10 @@ async fn a_user_logs_in_with_the_password_that_it_has() {
         .login_user(&name, "secret2")
         .await
         .unwrap();
+    let session = stranger(&bench).await;
+    session.login_user(&name, "secret2").await.unwrap();
     bench.client.delete_user(&user).await.unwrap();
+    let late = session.get_streams().await;
+    assert!(matches!(late, Err(IggyError::Unauthorized)), "{late:?}");
     bench.finish().await;
 }

@@ -2,7 +2,8 @@
 
 use iggy::prelude::{
     CompressionAlgorithm, Identifier, IggyByteSize, IggyError, IggyExpiry, MaxTopicSize,
-    PartitionClient, StreamClient, TopicClient, TopicCreateOptions,
+    PartitionClient, PollingStrategy, StreamClient, TopicClient, TopicCreateOptions,
+    TopicUpdateOptions,
 };
 use std::str::FromStr;
 
@@ -94,6 +95,137 @@ async fn a_topic_reports_the_options_that_it_was_created_with() {
     assert_eq!(Some(details.max_topic_size), options.max_topic_size);
     let runtime = iggy_common::TopicRuntimeOptions::from_resource_options(&details.options);
     assert_eq!(runtime.segment_size, options.segment_size);
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn a_topic_reports_what_it_has_where_nothing_was_given() {
+    let bench = Bench::start("defaults").await;
+    let topic = bench.topic("t", 1).await;
+    let details = bench.client.get_topic(&bench.stream, &topic).await;
+    let details = details.unwrap().unwrap();
+    assert_eq!(details.message_expiry, IggyExpiry::NeverExpire);
+    assert_eq!(details.max_topic_size, MaxTopicSize::Unlimited);
+    let options = TopicCreateOptions::from_resource_options(&details.options);
+    assert!(options.segment_size.is_some());
+    assert!(options.messages_required_to_save.is_some());
+    assert_eq!(
+        options.compression_algorithm,
+        Some(CompressionAlgorithm::None)
+    );
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn a_topic_can_be_renamed_and_its_expiry_changed() {
+    let bench = Bench::start("update").await;
+    let topic = bench.topic("t", 1).await;
+    bench.topic("taken", 1).await;
+    bench.send(&topic, 0, 1..2).await;
+    let (client, stream) = (&bench.client, &bench.stream);
+    let options = TopicUpdateOptions {
+        message_expiry: Some(IggyExpiry::from_str("1h").unwrap()),
+        ..TopicUpdateOptions::default()
+    };
+    let taken = client.update_topic(stream, &topic, "taken", &options).await;
+    assert!(
+        matches!(taken, Err(IggyError::TopicNameAlreadyExists(..))),
+        "{taken:?}"
+    );
+    client
+        .update_topic(stream, &topic, "renamed", &options)
+        .await
+        .unwrap();
+    assert!(client.get_topic(stream, &topic).await.unwrap().is_none());
+    let renamed = Identifier::named("renamed").unwrap();
+    let details = client.get_topic(stream, &renamed).await.unwrap().unwrap();
+    assert_eq!(Some(details.message_expiry), options.message_expiry);
+    assert_eq!(details.max_topic_size, MaxTopicSize::Unlimited);
+    assert_eq!(bench.read(&renamed, 0, 0, 10).await, [(0, 1)]);
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn compression_is_a_word_only() {
+    let bench = Bench::start("compression").await;
+    let options = TopicCreateOptions {
+        compression_algorithm: Some(CompressionAlgorithm::Gzip),
+        ..TopicCreateOptions::default()
+    };
+    bench
+        .client
+        .create_topic(&bench.stream, "t", &options)
+        .await
+        .unwrap();
+    let topic = Identifier::named("t").unwrap();
+    bench.send(&topic, 0, 1..2).await;
+    let polled = bench
+        .poll(&topic, 0, PollingStrategy::offset(0), 1)
+        .await
+        .unwrap();
+    assert_eq!(&polled.messages[0].payload[..], b"1");
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn a_topic_created_anew_begins_anew() {
+    let bench = Bench::start("anew").await;
+    let topic = bench.topic("t", 1).await;
+    bench.send(&topic, 0, 1..11).await;
+    let created = async || {
+        let details = bench.client.get_topic(&bench.stream, &topic).await;
+        details.unwrap().unwrap().created_at.as_micros()
+    };
+    let before = created().await;
+    bench
+        .client
+        .delete_topic(&bench.stream, &topic)
+        .await
+        .unwrap();
+    bench.topic("t", 1).await;
+    assert!(created().await > before);
+    assert_eq!(bench.read(&topic, 0, 5, 10).await, []);
+    bench.send(&topic, 0, 100..101).await;
+    assert_eq!(bench.read(&topic, 0, 0, 10).await, [(0, 100)]);
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn lists_give_sums_over_partitions() {
+    let bench = Bench::start("sums").await;
+    let topic = bench.topic("t", 2).await;
+    bench.topic("u", 3).await;
+    bench.send(&topic, 0, 1..4).await;
+    bench.send(&topic, 1, 4..6).await;
+    let mut topics = bench.client.get_topics(&bench.stream).await.unwrap();
+    topics.sort_by(|one, other| one.name.cmp(&other.name));
+    let sums: Vec<_> = topics
+        .iter()
+        .map(|topic| {
+            (
+                topic.name.as_str(),
+                topic.partitions_count,
+                topic.messages_count,
+            )
+        })
+        .collect();
+    assert_eq!(sums, [("t", 2, 5), ("u", 3, 0)]);
+    let streams = bench.client.get_streams().await.unwrap();
+    let own = streams.iter().find(|stream| stream.name == bench.name);
+    let own = own.unwrap();
+    assert_eq!((own.topics_count, own.messages_count), (2, 5));
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn a_purged_stream_is_empty_and_has_its_topics() {
+    let bench = Bench::start("purge-stream").await;
+    let topic = bench.topic("t", 1).await;
+    bench.send(&topic, 0, 1..4).await;
+    bench.client.purge_stream(&bench.stream).await.unwrap();
+    assert_eq!(bench.read(&topic, 0, 0, 10).await, []);
+    bench.send(&topic, 0, 9..10).await;
+    assert_eq!(bench.read(&topic, 0, 0, 10).await, [(0, 9)]);
     bench.finish().await;
 }
 
