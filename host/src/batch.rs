@@ -5,6 +5,6 @@ mod outgoing;
 mod polled;
 
 pub use outgoing::{
-    Chunks, FRAME_LIMIT, Identity, Outgoing, REQUEST_LIMIT, encode_send, frame_size,
+    Chunks, FRAME_LIMIT, Identity, Outgoing, REQUEST_LIMIT, encode_send, fits, frame_size,
 };
 pub use polled::{DecodeError, Frame, Polled};

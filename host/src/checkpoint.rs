@@ -1,5 +1,7 @@
 //! Checkpoints: how far each lane has settled, and what its destinations confirmed.
 
+mod local;
+mod server;
 mod store;
 mod writer;
 
@@ -7,7 +9,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use store::{LocalStore, StoreError};
+pub use local::LocalStore;
+pub use server::{ServerStore, consumer_name};
+pub use store::{Store, StoreError};
 pub use writer::Writer;
 
 use crate::batch::Frame;
@@ -28,6 +32,17 @@ pub struct LaneKey {
     pub partition: u32,
     /// Name of the destination cluster: what one cluster confirmed says nothing of another.
     pub destination: String,
+}
+
+impl LaneKey {
+    /// The source partition.
+    pub fn source(&self) -> Partition {
+        Partition {
+            stream: self.stream.as_str().into(),
+            topic: self.topic.as_str().into(),
+            id: self.partition,
+        }
+    }
 }
 
 impl fmt::Display for LaneKey {

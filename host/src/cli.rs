@@ -13,8 +13,8 @@ pub use exit::Exit;
 /// Replicates Apache Iggy streams from one cluster to another and runs WebAssembly guests over every message.
 ///
 /// Exit codes: 0 ended as asked; 1 unexpected failure; 2 wrong arguments or configuration; 3 a guest cannot be
-/// used; 4 a cluster, topic or source cannot be used; 5 the checkpoint store cannot be used; 130 ended by a
-/// second signal without draining.
+/// used; 4 a cluster, topic or source cannot be used; 5 the checkpoint store cannot be used; 6 not
+/// drained within gateway.drain_timeout; 130 ended by a second signal without draining.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true)]
 pub struct Arguments {

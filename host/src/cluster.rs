@@ -1,13 +1,16 @@
 //! Connections to Iggy clusters. Only this module names SDK clients.
 
+mod client;
 mod connection;
 mod error;
 mod messages;
+mod offsets;
 mod topology;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use client::Client;
 pub use connection::Connection;
 pub use error::{Error, Fault};
 pub use messages::PollFrom;

@@ -51,6 +51,26 @@ pub struct Gateway {
         with = "humantime_serde"
     )]
     pub checkpoint_interval: Duration,
+    /// Where checkpoints are kept.
+    #[serde(default)]
+    pub checkpoint_store: CheckpointStore,
+    /// How often the lanes' offsets are stored at the source clusters for Iggy's own tools to show.
+    #[serde(default = "Gateway::default_mirror_interval", with = "humantime_serde")]
+    pub mirror_interval: Duration,
+    /// After a signal, how long lanes may take to deliver what they polled before they are cut off.
+    #[serde(default = "Gateway::default_drain_timeout", with = "humantime_serde")]
+    pub drain_timeout: Duration,
+}
+
+/// Where checkpoints are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckpointStore {
+    /// In a file in `state_dir`.
+    #[default]
+    Local,
+    /// As consumer offsets at the clusters of each link, so that another host can go on.
+    Server,
 }
 
 impl Gateway {
@@ -60,6 +80,14 @@ impl Gateway {
 
     const fn default_checkpoint_interval() -> Duration {
         Duration::from_millis(100)
+    }
+
+    const fn default_mirror_interval() -> Duration {
+        Duration::from_secs(1)
+    }
+
+    const fn default_drain_timeout() -> Duration {
+        Duration::from_secs(30)
     }
 }
 

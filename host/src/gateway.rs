@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::blocking;
-use crate::checkpoint::{LocalStore, StoreError, Writer};
-use crate::cluster::Cluster;
-use crate::config::Config;
+use crate::checkpoint::{LocalStore, ServerStore, StoreError, Writer, consumer_name};
+use crate::cluster::{Cluster, Connection};
+use crate::config::{CheckpointStore, Config};
 use crate::guest::{Component, Engine, LoadError};
-use crate::link::{self, LinkReport};
+use crate::link::{self, Board, LinkReport};
 
-/// The gateway cannot start, or could not save its last checkpoints.
+/// The gateway cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A guest's component cannot be used.
@@ -27,45 +28,159 @@ pub enum Error {
     Checkpoint(#[from] StoreError),
 }
 
-/// Runs every link until `stop`, or until all of them have ended. When this returns, what was settled is on disk.
+/// How a gateway ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What each link did, in the order of their names.
+    pub reports: Vec<LinkReport>,
+    /// Why the last checkpoints are not durable, if they are not. The next start goes on from older ones, and finds
+    /// at the destinations what was delivered since.
+    pub unsaved: Option<StoreError>,
+}
+
+/// Runs every link until `stop`, or until all of them have ended.
 ///
 /// # Errors
-/// [`Error`] when the gateway cannot start or cannot save its last checkpoints. Links that fail are in the report.
-pub async fn run(config: Config, stop: CancellationToken) -> Result<Vec<LinkReport>, Error> {
+/// [`Error`] when the gateway cannot start. Links that fail are in the report.
+pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error> {
     let components = load_guests(&config).await?;
-    let checkpoints = Arc::new(Writer::new(LocalStore::open(&config.gateway.state_dir)?));
-    let writer_stop = CancellationToken::new();
-    let writer = {
-        let (checkpoints, stop) = (Arc::clone(&checkpoints), writer_stop.clone());
-        let interval = config.gateway.checkpoint_interval;
-        tokio::spawn(async move { checkpoints.run(interval, stop).await })
-    };
-
     let clusters = clusters(&config);
-    let mut links = JoinSet::new();
+    let store = Checkpoints::open(&config)?;
+    let board = Arc::new(Board::default());
+    let drain_timeout = config.gateway.drain_timeout;
+    let mut names: Vec<_> = config.links.iter().map(|link| link.name.clone()).collect();
+    let (mut writers, mut links) = (Vec::new(), JoinSet::new());
     for link in config.links {
+        let (source, destination) = (
+            Arc::clone(&clusters[&link.source.cluster]),
+            Arc::clone(&clusters[&link.destination.cluster]),
+        );
+        let consumer = consumer_name(&config.gateway.name, &link.name);
+        let (writer, mirrored) = store.writer(&consumer, &source, &destination);
+        writers.push(Arc::clone(&writer));
         let parts = link::Parts {
-            source: Arc::clone(&clusters[&link.source.cluster]),
-            destination: Arc::clone(&clusters[&link.destination.cluster]),
+            source,
+            destination,
             components: link
                 .guests
                 .iter()
                 .map(|name| Arc::clone(&components[name]))
                 .collect(),
-            checkpoints: Arc::clone(&checkpoints),
+            checkpoints: writer,
+            board: Arc::clone(&board),
+            mirror: mirrored.then_some((consumer, config.gateway.mirror_interval)),
             link: Arc::new(link),
         };
         links.spawn(link::run(parts, stop.clone()));
     }
-    let mut reports = links.join_all().await;
-    reports.sort_by(|left, right| left.link.cmp(&right.link));
+    let writers = WriterTasks::start(writers, config.gateway.checkpoint_interval);
 
-    writer_stop.cancel();
-    match writer.await {
-        Ok(written) => written?,
-        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+    let mut reports = until_drained(&mut links, drain_timeout, &stop).await;
+    names.retain(|name| reports.iter().all(|report| report.link != *name));
+    reports.extend(names.into_iter().map(|name| LinkReport {
+        lanes: link::reports(&board, &name),
+        link: name,
+        error: Some(link::Error::Undrained(humantime::format_duration(
+            drain_timeout,
+        ))),
+    }));
+    reports.sort_by(|left, right| left.link.cmp(&right.link));
+    Ok(Ended {
+        reports,
+        unsaved: writers.finish().await.err(),
+    })
+}
+
+/// The reports of the links that ended by themselves, or in time after `stop`. The others are cut off.
+async fn until_drained(
+    links: &mut JoinSet<LinkReport>,
+    limit: Duration,
+    stop: &CancellationToken,
+) -> Vec<LinkReport> {
+    let deadline = async {
+        stop.cancelled().await;
+        tokio::time::sleep(limit).await;
+    };
+    tokio::pin!(deadline);
+    let mut reports = Vec::new();
+    loop {
+        let ended = tokio::select! {
+            ended = links.join_next() => ended,
+            () = &mut deadline => None,
+        };
+        match ended {
+            Some(Ok(report)) => reports.push(report),
+            Some(Err(failed)) => std::panic::resume_unwind(failed.into_panic()),
+            None => break,
+        }
     }
-    Ok(reports)
+    links.shutdown().await;
+    reports
+}
+
+/// Where checkpoints are kept.
+enum Checkpoints {
+    /// One file; all links share its durable writes.
+    Local(Arc<Writer>),
+    /// At the clusters of each link: one that is down must not hold up the others.
+    Server,
+}
+
+impl Checkpoints {
+    fn open(config: &Config) -> Result<Self, Error> {
+        Ok(match config.gateway.checkpoint_store {
+            CheckpointStore::Local => {
+                let store = LocalStore::open(&config.gateway.state_dir)?;
+                Self::Local(Arc::new(Writer::new(Arc::new(store))))
+            }
+            CheckpointStore::Server => Self::Server,
+        })
+    }
+
+    /// The writer of a link, and whether its offsets are worth mirroring to the source.
+    fn writer(
+        &self,
+        consumer: &str,
+        source: &Arc<Cluster>,
+        destination: &Arc<Cluster>,
+    ) -> (Arc<Writer>, bool) {
+        match self {
+            Self::Local(writer) => (Arc::clone(writer), true),
+            Self::Server => {
+                let store = ServerStore::new(
+                    consumer.to_owned(),
+                    Connection::new(Arc::clone(source)),
+                    Connection::new(Arc::clone(destination)),
+                );
+                (Arc::new(Writer::new(Arc::new(store))), false)
+            }
+        }
+    }
+}
+
+/// The tasks that write checkpoints.
+struct WriterTasks {
+    tasks: JoinSet<Result<(), StoreError>>,
+    stop: CancellationToken,
+}
+
+impl WriterTasks {
+    fn start(mut writers: Vec<Arc<Writer>>, interval: Duration) -> Self {
+        writers.sort_by_key(|writer| Arc::as_ptr(writer).cast::<()>());
+        writers.dedup_by(|left, right| Arc::ptr_eq(left, right));
+        let (mut tasks, stop) = (JoinSet::new(), CancellationToken::new());
+        for writer in writers {
+            let stop = stop.clone();
+            tasks.spawn(async move { writer.run(interval, stop).await });
+        }
+        Self { tasks, stop }
+    }
+
+    /// Writes what is left.
+    async fn finish(self) -> Result<(), StoreError> {
+        self.stop.cancel();
+        self.tasks.join_all().await.into_iter().collect()
+    }
 }
 
 fn clusters(config: &Config) -> BTreeMap<String, Arc<Cluster>> {

@@ -18,6 +18,18 @@ pub use instance::Fault;
 use crate::batch::{Frame, Polled};
 use crate::cluster::Partition;
 
+/// Decides over the batches of one source partition, in their order.
+pub trait Judge: Send {
+    /// Whether every message goes on as it is, so that there is nobody to ask.
+    fn is_empty(&self) -> bool;
+
+    /// One outcome a message. Runs as long as it must: not for a thread that has to stay responsive.
+    ///
+    /// # Errors
+    /// [`ChainError`] when nobody can be asked any more. No message is to blame.
+    fn apply(&mut self, batch: &Polled) -> Result<Vec<Outcome>, ChainError>;
+}
+
 /// The source partition that a chain of guests serves.
 #[derive(Debug, Clone)]
 pub struct Source {

@@ -1,17 +1,23 @@
 //! A link: the lanes between a source cluster and a destination cluster.
 
+mod board;
+mod continuity;
 mod dead_letter;
 mod deliver;
 mod error;
-mod lane;
+pub mod lane;
+mod ledger;
+mod mirror;
 mod plan;
 mod poll;
 mod report;
 mod retry;
+mod size;
 mod supervisor;
 mod tail;
 mod topology;
 
+pub use board::Board;
 pub use error::Error;
-pub use report::{Counts, LaneReport, LinkReport};
-pub use supervisor::{Parts, run};
+pub use report::{Alert, Counts, LaneReport, LinkReport, State, Status};
+pub use supervisor::{Parts, reports, run};

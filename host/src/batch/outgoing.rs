@@ -44,7 +44,21 @@ pub enum Identity {
     Letter(u64),
 }
 
-impl Outgoing<'_> {
+impl<'a> Outgoing<'a> {
+    fn raw(&self) -> RawMessage<'a> {
+        RawMessage {
+            id: self.id,
+            origin_timestamp: self.origin_timestamp,
+            headers: (!self.headers.is_empty()).then_some(self.headers),
+            payload: self.payload,
+        }
+    }
+
+    /// Bytes that it takes in a batch.
+    pub const fn size(&self) -> usize {
+        frame_size(self.payload.len(), self.headers.len())
+    }
+
     /// What tells this message from others.
     pub fn identity(&self) -> Identity {
         if let Some(letter) = self.letter() {
@@ -71,6 +85,24 @@ pub const fn frame_size(payload: usize, headers: usize) -> usize {
     BATCH_MESSAGE_HEADER_SIZE + payload + headers
 }
 
+/// Whether a request that sends this message alone to a topic stays within [`REQUEST_LIMIT`].
+pub fn fits(stream: &str, topic: &str, message: &Outgoing<'_>) -> bool {
+    let names = 2 * (stream.len() + topic.len());
+    let about = frame_size(message.payload.len(), message.headers.len()) + names;
+    if about <= REQUEST_LIMIT / 2 {
+        return true;
+    }
+    let (Ok(stream), Ok(topic)) = (
+        WireIdentifier::named(stream),
+        WireIdentifier::named(topic),
+    ) else {
+        return false;
+    };
+    let partitioning = WirePartitioning::PartitionId(0);
+    let raw = [message.raw()];
+    SendMessagesEncoder::encoded_size(&stream, &topic, &partitioning, &raw) <= REQUEST_LIMIT
+}
+
 /// The request body that sends `messages` to one partition.
 ///
 /// # Errors
@@ -84,15 +116,7 @@ pub fn encode_send(
     let stream = WireIdentifier::named(stream)?;
     let topic = WireIdentifier::named(topic)?;
     let partitioning = WirePartitioning::PartitionId(partition);
-    let raw: Vec<RawMessage<'_>> = messages
-        .iter()
-        .map(|message| RawMessage {
-            id: message.id,
-            origin_timestamp: message.origin_timestamp,
-            headers: (!message.headers.is_empty()).then_some(message.headers),
-            payload: message.payload,
-        })
-        .collect();
+    let raw: Vec<_> = messages.iter().map(Outgoing::raw).collect();
     let size = SendMessagesEncoder::encoded_size(&stream, &topic, &partitioning, &raw);
     let mut body = BytesMut::with_capacity(size);
     SendMessagesEncoder::encode(&mut body, &stream, &topic, &partitioning, &raw)?;
@@ -131,7 +155,7 @@ impl Iterator for Chunks<'_> {
         let (mut earliest, mut latest) = (first.origin_timestamp, first.origin_timestamp);
         let mut bytes = BATCH_HEADER_SIZE;
         for (index, message) in self.messages.iter().enumerate().skip(start) {
-            bytes += frame_size(message.payload.len(), message.headers.len());
+            bytes += message.size();
             earliest = earliest.min(message.origin_timestamp);
             latest = latest.max(message.origin_timestamp);
             let full = index - start >= self.most_messages

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{Checkpoint, LaneKey, LocalStore, StoreError};
-use crate::blocking;
+use super::{Checkpoint, LaneKey, Mark, Store, StoreError};
+use crate::cluster::Partition;
 
 /// Collects checkpoints and writes them durably, at the latest after an interval.
 ///
@@ -16,7 +16,7 @@ use crate::blocking;
 /// sent at the destination.
 #[derive(Debug)]
 pub struct Writer {
-    store: Arc<LocalStore>,
+    store: Arc<dyn Store>,
     pending: Mutex<HashMap<LaneKey, Checkpoint>>,
     dirty: Notify,
     writing: tokio::sync::Mutex<()>,
@@ -24,21 +24,33 @@ pub struct Writer {
 
 impl Writer {
     /// A writer for `store`.
-    pub fn new(store: LocalStore) -> Self {
+    pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
-            store: Arc::new(store),
+            store,
             pending: Mutex::default(),
             dirty: Notify::new(),
             writing: tokio::sync::Mutex::default(),
         }
     }
 
-    /// The checkpoint of a lane as it was last written.
+    /// The checkpoint of a lane as it was last written, see [`Store::load`].
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub fn load(&self, key: &LaneKey) -> Result<Option<Checkpoint>, StoreError> {
-        self.store.load(key)
+    pub async fn load(
+        &self,
+        key: &LaneKey,
+        usual: &Partition,
+    ) -> Result<Option<Checkpoint>, StoreError> {
+        self.store.load(key, usual).await
+    }
+
+    /// See [`Store::mark`].
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn mark(&self, key: &LaneKey, to: &Partition) -> Result<Option<Mark>, StoreError> {
+        self.store.mark(key, to).await
     }
 
     /// Takes a lane's newest checkpoint, to be written soon.
@@ -47,27 +59,20 @@ impl Writer {
         self.dirty.notify_one();
     }
 
-    /// Writes what was recorded so far; when this returns it is on disk.
+    /// Writes what was recorded so far; when this returns it is durable.
     ///
     /// # Errors
     /// [`StoreError`] when it could not be written; it is kept for the next try.
     pub async fn flush(&self) -> Result<(), StoreError> {
         let _one_at_a_time = self.writing.lock().await;
-        let batch = std::mem::take(&mut *self.lock());
+        let batch: Vec<_> = self.lock().drain().collect();
         if batch.is_empty() {
             return Ok(());
         }
-        let store = Arc::clone(&self.store);
-        let (batch, written) = blocking(move || {
-            let written = store.save(batch.iter());
-            (batch, written)
-        })
-        .await;
-        if written.is_err() {
-            let mut pending = self.lock();
-            for (key, checkpoint) in batch {
-                pending.entry(key).or_insert(checkpoint);
-            }
+        let mut unwritten = Unwritten(self, batch);
+        let written = self.store.save(&unwritten.1).await;
+        if written.is_ok() {
+            unwritten.1.clear();
         }
         written
     }
@@ -97,5 +102,18 @@ impl Writer {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<LaneKey, Checkpoint>> {
         // A map is whole at any time, also if a thread panicked while it held the lock.
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Checkpoints on their way to the store; they go back to the pending ones unless they are written, also when the
+/// flush is cancelled half way.
+struct Unwritten<'a>(&'a Writer, Vec<(LaneKey, Checkpoint)>);
+
+impl Drop for Unwritten<'_> {
+    fn drop(&mut self) {
+        let mut pending = self.0.lock();
+        for (key, checkpoint) in self.1.drain(..) {
+            pending.entry(key).or_insert(checkpoint);
+        }
     }
 }

@@ -19,6 +19,8 @@ pub enum Exit {
     Cluster = 4,
     /// The checkpoint store cannot be used.
     Checkpoint = 5,
+    /// Told to stop, but not drained within the time limit.
+    Undrained = 6,
     /// Ended by a second signal.
     Aborted = 130,
 }
@@ -44,10 +46,13 @@ impl From<&link::Error> for Exit {
             link::Error::Load(_) | link::Error::Guest(_) | link::Error::Stopped { .. } => {
                 Self::Guest
             }
-            link::Error::Cluster(_) | link::Error::Topology(_) | link::Error::Source(_) => {
-                Self::Cluster
-            }
+            link::Error::Cluster(_)
+            | link::Error::Topology(_)
+            | link::Error::Source(_)
+            | link::Error::Reset(_)
+            | link::Error::Gap(_) => Self::Cluster,
             link::Error::Checkpoint(_) => Self::Checkpoint,
+            link::Error::Undrained(_) => Self::Undrained,
             link::Error::Interrupted => Self::Success,
         }
     }

@@ -35,15 +35,19 @@ pub fn execute(arguments: &Arguments) -> Result<Exit, (Exit, anyhow::Error)> {
         .build()
         .context("cannot start the runtime")
         .map_err(unexpected)?;
-    let reports = runtime.block_on(async {
+    let ended = runtime.block_on(async {
         let stop = CancellationToken::new();
         stop_on_signals(stop.clone()).map_err(unexpected)?;
         gateway::run(config, stop)
             .await
             .map_err(|error| (Exit::from(&error), error.into()))
     })?;
-    print(&reports).map_err(unexpected)?;
-    let failure = reports.iter().find_map(|report| report.error.as_ref());
+    print(&ended.reports).map_err(unexpected)?;
+    if let Some(error) = ended.unsaved {
+        return Err((Exit::Checkpoint, error.into()));
+    }
+    let failure = ended
+        .reports.iter().find_map(|report| report.error.as_ref());
     Ok(failure.map_or(Exit::Success, Exit::from))
 }
 

@@ -16,9 +16,9 @@ use super::error::{Cause, Error, Fault};
 /// request may still be under way, so nothing that it answers later can be trusted.
 #[derive(Debug)]
 pub struct Connection {
-    cluster: Arc<Cluster>,
+    pub(super) cluster: Arc<Cluster>,
     client: Option<Arc<IggyClient>>,
-    connects: u64,
+    pub(super) connects: u64,
 }
 
 impl Connection {
@@ -29,16 +29,6 @@ impl Connection {
             client: None,
             connects: 0,
         }
-    }
-
-    /// The cluster at the other end.
-    pub fn cluster(&self) -> &Arc<Cluster> {
-        &self.cluster
-    }
-
-    /// How often it was connected: between two equal numbers no call failed.
-    pub const fn connects(&self) -> u64 {
-        self.connects
     }
 
     /// Connects and logs in, unless that is done.
@@ -76,7 +66,9 @@ impl Connection {
             let client = if let Some(client) = &self.client {
                 Arc::clone(client)
             } else {
-                let client = Arc::new(connect(&self.cluster).await?);
+                let connected = connect(&self.cluster).await;
+                let client = connected.map_err(|cause| self.refused_again(cause))?;
+                let client = Arc::new(client);
                 self.connects += 1;
                 Arc::clone(self.client.insert(client))
             };
@@ -86,12 +78,12 @@ impl Connection {
             .await
             .unwrap_or_else(|_| {
                 Err(Cause {
-                    fault: Fault::Unavailable,
+                    fault: Fault::Ambiguous,
                     reason: format!("no answer within {}", humantime::format_duration(limit)),
                 })
             });
         outcome.map_err(|cause| {
-            if matches!(cause.fault, Fault::Unavailable | Fault::Credentials) {
+            if !matches!(cause.fault, Fault::Topology | Fault::Poison) {
                 self.client = None;
             }
             Error {
@@ -102,6 +94,17 @@ impl Connection {
                 fault: cause.fault,
             }
         })
+    }
+
+    /// A login that worked before and is refused now: a secret that ran out, and may be renewed any time.
+    fn refused_again(&self, cause: Cause) -> Cause {
+        if cause.fault != Fault::Operator || self.connects == 0 {
+            return cause;
+        }
+        Cause {
+            fault: Fault::Login,
+            reason: format!("{}; the secret is read again at the next try", cause.reason),
+        }
     }
 }
 

@@ -8,14 +8,42 @@ use crate::config::SecretError;
 /// Whose fault a failed call is, and what helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The network, or a cluster that cannot answer now. Trying again helps. Whether a send took effect is unknown.
-    Unavailable,
+    /// The cluster did not carry the request out, and may do so later.
+    Transient,
+    /// The network, or a cluster that cannot answer now. Trying again helps. Whether a request took effect is unknown.
+    Ambiguous,
+    /// The session is gone, or its renewal is refused. Logging in again helps, with a renewed secret at the latest.
+    Login,
     /// The cluster does not let this gateway in. The operator must mend credentials or permissions.
-    Credentials,
+    Operator,
     /// A stream, topic or partition does not exist.
-    Missing,
+    Topology,
     /// The cluster refused this very request, or answered nonsense. The same request fails again.
-    Refused,
+    Poison,
+}
+
+impl Fault {
+    /// Each of them.
+    pub const ALL: [Self; 6] = [
+        Self::Transient,
+        Self::Ambiguous,
+        Self::Login,
+        Self::Operator,
+        Self::Topology,
+        Self::Poison,
+    ];
+
+    /// The name in logs and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Ambiguous => "ambiguous",
+            Self::Login => "login",
+            Self::Operator => "operator",
+            Self::Topology => "topology",
+            Self::Poison => "poison",
+        }
+    }
 }
 
 /// A failed call to a cluster.
@@ -37,7 +65,10 @@ pub struct Error {
 impl Error {
     /// Whether the same call may succeed later without anybody's doing.
     pub const fn is_retryable(&self) -> bool {
-        matches!(self.fault, Fault::Unavailable)
+        matches!(
+            self.fault,
+            Fault::Transient | Fault::Ambiguous | Fault::Login
+        )
     }
 }
 
@@ -58,7 +89,7 @@ impl From<IggyError> for Cause {
             (IggyError::InvalidCredentials | IggyError::InvalidPersonalAccessToken, _) => {
                 format!("{error}: correct the cluster's username, password or token")
             }
-            (_, Fault::Credentials) => {
+            (_, Fault::Operator) => {
                 format!("{error}: grant the cluster's user the permission, or use another user")
             }
             _ => error.to_string(),
@@ -70,7 +101,7 @@ impl From<IggyError> for Cause {
 impl From<SecretError> for Cause {
     fn from(error: SecretError) -> Self {
         Self {
-            fault: Fault::Credentials,
+            fault: Fault::Operator,
             reason: error.to_string(),
         }
     }
@@ -79,7 +110,7 @@ impl From<SecretError> for Cause {
 impl From<DecodeError> for Cause {
     fn from(error: DecodeError) -> Self {
         Self {
-            fault: Fault::Refused,
+            fault: Fault::Poison,
             reason: error.to_string(),
         }
     }
@@ -93,14 +124,16 @@ fn classify(error: &IggyError) -> Fault {
         | IggyError::InvalidPassword
         | IggyError::PersonalAccessTokenExpired(..)
         | IggyError::Unauthorized
-        | IggyError::UserInactive => Fault::Credentials,
+        | IggyError::UserInactive => Fault::Operator,
         IggyError::ResourceNotFound(_)
         | IggyError::StreamIdNotFound(_)
         | IggyError::StreamNameNotFound(_)
         | IggyError::TopicIdNotFound(..)
         | IggyError::TopicNameNotFound(..)
         | IggyError::NoPartitions(..)
-        | IggyError::PartitionNotFound(..) => Fault::Missing,
+        | IggyError::PartitionNotFound(..) => Fault::Topology,
+        IggyError::TransientNotAccepted => Fault::Transient,
+        IggyError::StaleClient | IggyError::Unauthenticated => Fault::Login,
         // Over the binary protocol these carry no more than their code, and none says that a request had no effect.
         IggyError::Disconnected
         | IggyError::CannotEstablishConnection
@@ -109,14 +142,11 @@ fn classify(error: &IggyError) -> Fault {
         | IggyError::ClientShutdown
         | IggyError::EmptyResponse
         | IggyError::TcpError
-        | IggyError::StaleClient
-        | IggyError::Unauthenticated
         | IggyError::TransientNotCommitted
-        | IggyError::TransientNotAccepted
         | IggyError::RequestAlreadyApplied
         | IggyError::ShardCommunicationError
         | IggyError::TaskTimeout
-        | IggyError::IoError(_) => Fault::Unavailable,
-        _ => Fault::Refused,
+        | IggyError::IoError(_) => Fault::Ambiguous,
+        _ => Fault::Poison,
     }
 }

@@ -27,17 +27,13 @@ pub enum PollFrom {
 }
 
 impl Connection {
-    /// Up to `count` messages of `partition`. Nothing is committed at the cluster.
-    ///
-    /// # Errors
-    /// [`Error`] when the call fails or the reply is malformed or corrupt.
-    pub async fn poll(
+    pub(super) async fn poll_messages(
         &mut self,
         partition: &Partition,
         from: PollFrom,
         count: u32,
     ) -> Result<Polled, Error> {
-        let consumer = self.cluster().consumer.clone();
+        let consumer = self.cluster.consumer.clone();
         self.call(format!("poll {partition}"), |client| async move {
             let request = PollMessagesRequest {
                 consumer: WireConsumer::consumer(WireIdentifier::named(&consumer)?),
@@ -59,13 +55,12 @@ impl Connection {
         .await
     }
 
-    /// Sends an encoded batch (see [`crate::batch::encode_send`]) to `partition`. Returns the offset of its first
-    /// message where the cluster tells it. After an error the batch may have been stored or not.
-    ///
-    /// # Errors
-    /// [`Error`] when the call fails.
-    pub async fn send(&mut self, partition: &Partition, body: Bytes) -> Result<Option<u64>, Error> {
-        let limit = self.cluster().config.timeout.max(SDK_PATIENCE);
+    pub(super) async fn send_messages(
+        &mut self,
+        partition: &Partition,
+        body: Bytes,
+    ) -> Result<Option<u64>, Error> {
+        let limit = self.cluster.config.timeout.max(SDK_PATIENCE);
         self.call_within(limit, format!("send to {partition}"), |client| async move {
             let reply = client.send_binary_request(SEND_MESSAGES_CODE, body).await?;
             let (reply, _) = SendMessagesResponse::decode(&reply)?;
@@ -82,7 +77,7 @@ impl Connection {
 impl From<WireError> for Cause {
     fn from(error: WireError) -> Self {
         Self {
-            fault: Fault::Refused,
+            fault: Fault::Poison,
             reason: error.to_string(),
         }
     }

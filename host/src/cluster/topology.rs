@@ -9,11 +9,12 @@ use super::Connection;
 use super::error::{Cause, Error};
 
 /// A topic as its cluster describes it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TopicInfo {
     /// Its partitions, in the order of their ids.
     pub partitions: Vec<PartitionInfo>,
-    details: TopicDetails,
+    /// The options that make another topic like this one.
+    options: TopicCreateOptions,
 }
 
 /// A partition as its cluster describes it.
@@ -52,11 +53,11 @@ impl Connection {
         .await
     }
 
-    /// A topic; none when it or its stream does not exist.
-    ///
-    /// # Errors
-    /// [`Error`] when the call fails.
-    pub async fn topic(&mut self, stream: &str, topic: &str) -> Result<Option<TopicInfo>, Error> {
+    pub(super) async fn get_topic(
+        &mut self,
+        stream: &str,
+        topic: &str,
+    ) -> Result<Option<TopicInfo>, Error> {
         self.call(format!("get topic {stream}/{topic}"), |client| async move {
             let details = client.get_topic(&named(stream)?, &named(topic)?).await?;
             Ok(details.map(TopicInfo::from))
@@ -65,10 +66,7 @@ impl Connection {
     }
 
     /// Creates a stream unless it exists.
-    ///
-    /// # Errors
-    /// [`Error`] when the call fails.
-    async fn create_stream(&mut self, stream: &str) -> Result<(), Error> {
+    pub(super) async fn create_stream(&mut self, stream: &str) -> Result<(), Error> {
         self.call(format!("create stream {stream}"), |client| async move {
             if client.get_stream(&named(stream)?).await?.is_some() {
                 return Ok(());
@@ -83,20 +81,16 @@ impl Connection {
 
     /// Creates a topic with `partitions` partitions, and with the options of `like` where one is given, unless
     /// a topic of that name exists.
-    ///
-    /// # Errors
-    /// [`Error`] when the call fails.
-    async fn create_topic(
+    pub(super) async fn create_topic(
         &mut self,
         stream: &str,
         topic: &str,
         partitions: u32,
         like: Option<&TopicInfo>,
     ) -> Result<(), Error> {
-        let options = like.map_or_else(TopicCreateOptions::default, TopicInfo::create_options);
         let options = TopicCreateOptions {
             partitions_count: Some(partitions),
-            ..options
+            ..like.map(|like| like.options.clone()).unwrap_or_default()
         };
         self.call(
             format!("create topic {stream}/{topic}"),
@@ -108,22 +102,6 @@ impl Connection {
             },
         )
         .await
-    }
-
-    /// Creates a topic, and its stream, unless they exist; returns the topic as it is then.
-    ///
-    /// # Errors
-    /// [`Error`] when a call fails.
-    pub async fn create_like(
-        &mut self,
-        stream: &str,
-        topic: &str,
-        partitions: u32,
-        like: Option<&TopicInfo>,
-    ) -> Result<Option<TopicInfo>, Error> {
-        self.create_stream(stream).await?;
-        self.create_topic(stream, topic, partitions, like).await?;
-        self.topic(stream, topic).await
     }
 
     /// Appends `count` partitions to a topic.
@@ -150,21 +128,33 @@ impl Connection {
 }
 
 impl TopicInfo {
-    /// The options that make another topic like this one.
-    fn create_options(&self) -> TopicCreateOptions {
-        let runtime = TopicRuntimeOptions::from_resource_options(&self.details.options);
-        TopicCreateOptions {
-            compression_algorithm: Some(self.details.compression_algorithm),
-            message_expiry: Some(self.details.message_expiry),
-            max_topic_size: Some(self.details.max_topic_size),
-            segment_size: runtime.segment_size,
-            durability: runtime.durability,
-            consumer_offset_durability: runtime.consumer_offset_durability,
-            messages_required_to_save: runtime.messages_required_to_save,
-            size_of_messages_required_to_save: runtime.size_of_messages_required_to_save,
-            preallocate_segments: runtime.preallocate_segments,
-            ..TopicCreateOptions::default()
+    /// A topic with these partitions and the cluster's own options.
+    pub fn plain(partitions: Vec<PartitionInfo>) -> Self {
+        Self {
+            partitions,
+            options: TopicCreateOptions::default(),
         }
+    }
+
+    /// One of its partitions.
+    pub fn partition(&self, id: u32) -> Option<&PartitionInfo> {
+        self.partitions.iter().find(|partition| partition.id == id)
+    }
+}
+
+fn create_options(details: &TopicDetails) -> TopicCreateOptions {
+    let runtime = TopicRuntimeOptions::from_resource_options(&details.options);
+    TopicCreateOptions {
+        compression_algorithm: Some(details.compression_algorithm),
+        message_expiry: Some(details.message_expiry),
+        max_topic_size: Some(details.max_topic_size),
+        segment_size: runtime.segment_size,
+        durability: runtime.durability,
+        consumer_offset_durability: runtime.consumer_offset_durability,
+        messages_required_to_save: runtime.messages_required_to_save,
+        size_of_messages_required_to_save: runtime.size_of_messages_required_to_save,
+        preallocate_segments: runtime.preallocate_segments,
+        ..TopicCreateOptions::default()
     }
 }
 
@@ -182,7 +172,7 @@ impl From<TopicDetails> for TopicInfo {
         partitions.sort_by_key(|partition| partition.id);
         Self {
             partitions,
-            details,
+            options: create_options(&details),
         }
     }
 }

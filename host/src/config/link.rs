@@ -36,6 +36,12 @@ pub struct Link {
     /// Where dead letters go, at the destination cluster.
     #[serde(default)]
     pub dead_letter: DeadLetter,
+    /// What happens when the source was purged, created anew or rolled back since a lane read it.
+    #[serde(default)]
+    pub on_source_reset: OnSourceReset,
+    /// What happens when the source no longer has messages that were due.
+    #[serde(default)]
+    pub on_gap: OnGap,
 }
 
 impl Link {
@@ -221,4 +227,29 @@ impl Default for DeadLetter {
             topic: "dead-letters".to_owned(),
         }
     }
+}
+
+/// What happens when the source was purged, created anew or rolled back since a lane read it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnSourceReset {
+    /// The link stops until somebody decides.
+    #[default]
+    Stop,
+    /// All that the source holds now is copied, also what the destination may have from before.
+    Restart,
+    /// The lane goes on at the offset that was due, or at the source's end where that is lower. Other messages that
+    /// the source got since, below that offset, are not copied.
+    Continue,
+}
+
+/// What happens when the source no longer has messages that were due.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnGap {
+    /// They are counted and logged, and the lane goes on at the oldest message that is left.
+    #[default]
+    Continue,
+    /// The link stops.
+    Stop,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::component::Component;
 use super::decision::{Decision, Failure, Fate, Outcome, Stage};
 use super::instance::{Decisions, Fault, Instance};
-use super::{Source, View};
+use super::{Judge, Source, View};
 use crate::batch::Polled;
 use crate::config::link::OnError;
 
@@ -56,18 +56,15 @@ impl Chain {
         }
         Ok(chain)
     }
+}
 
-    /// Whether there is no guest, so that every message goes on as it is.
-    pub const fn is_empty(&self) -> bool {
+impl Judge for Chain {
+    fn is_empty(&self) -> bool {
         self.guests.is_empty()
     }
 
-    /// Asks every guest about every message of `batch` that the guests before let through. The result has one
-    /// outcome a message. Runs as long as the guests do: not for a thread that must stay responsive.
-    ///
-    /// # Errors
-    /// [`ChainError`] when a guest failed and cannot be started again. No message is to blame.
-    pub fn apply(&mut self, batch: &Polled) -> Result<Vec<Outcome>, ChainError> {
+    /// Asks every guest about every message of `batch` that the guests before let through.
+    fn apply(&mut self, batch: &Polled) -> Result<Vec<Outcome>, ChainError> {
         let frames = batch.frames();
         let mut outcomes = vec![Outcome::default(); frames.len()];
         for (component, instance) in &mut self.guests {

@@ -84,6 +84,8 @@ pub enum Stage {
     Trap,
     /// The guest ran out of time.
     Timeout,
+    /// The message cannot be sent as it is.
+    Send,
 }
 
 impl Stage {
@@ -94,6 +96,7 @@ impl Stage {
             Self::Verdict => "verdict",
             Self::Trap => "trap",
             Self::Timeout => "timeout",
+            Self::Send => "send",
         }
     }
 }

@@ -4,26 +4,35 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Error;
+use super::ledger::Ledger;
 use super::plan::Parcel;
-use super::report::Counts;
+use super::report::{Counts, Status};
 use super::retry::{Retrier, repeat};
 use super::tail::{Sorted, Tail};
 use bytes::Bytes;
 
-use crate::batch::{Chunks, Outgoing, REQUEST_LIMIT, encode_send};
+use crate::batch::{Chunks, Outgoing, encode_send};
 use crate::checkpoint::{Mark, Sent};
-use crate::cluster::{Connection, Partition, PollFrom};
+use crate::cluster::{Client, Partition, PollFrom};
 
 /// Delivers the parcels of one lane.
 #[derive(Debug)]
-pub struct Deliverer {
+pub struct Deliverer<C> {
     /// Used by this lane alone.
-    pub connection: Connection,
+    pub client: C,
     retrier: Retrier,
-    most_messages: usize,
-    most_bytes: usize,
-    counts: Arc<Counts>,
+    limits: Limits,
+    status: Arc<Status>,
     destinations: HashMap<Partition, Destination>,
+}
+
+/// What one send may carry.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Messages.
+    pub messages: usize,
+    /// Bytes, unless a single message has more.
+    pub bytes: usize,
 }
 
 /// What is known of a destination partition.
@@ -44,13 +53,13 @@ enum Earlier {
     Done,
 }
 
-impl Deliverer {
+impl<C: Client> Deliverer<C> {
     /// Continues from the marks of a checkpoint.
     pub fn new(
-        connection: Connection,
+        client: C,
         retrier: Retrier,
-        (most_messages, most_bytes): (usize, usize),
-        counts: Arc<Counts>,
+        limits: Limits,
+        status: Arc<Status>,
         marks: &[Mark],
     ) -> Self {
         let destinations = marks
@@ -64,11 +73,10 @@ impl Deliverer {
             })
             .collect();
         Self {
-            connection,
+            client,
             retrier,
-            most_messages,
-            most_bytes,
-            counts,
+            limits,
+            status,
             destinations,
         }
     }
@@ -89,34 +97,44 @@ impl Deliverer {
     ///
     /// # Errors
     /// [`Error`] when a partition cannot be read.
-    pub async fn open(&mut self, parcels: &[Parcel<'_>]) -> Result<bool, Error> {
+    pub async fn open(&mut self, parcels: &[Parcel<'_>], ledger: &Ledger) -> Result<bool, Error> {
         let mut any = false;
         for parcel in parcels {
-            if self.destinations.contains_key(&parcel.to) {
+            let to = &parcel.to;
+            if self.destinations.contains_key(to) {
                 continue;
             }
-            let (connection, to) = (&mut self.connection, &parcel.to);
-            let last = repeat!(self.retrier, connection.poll(to, PollFrom::Last, 1).await)?;
-            // Too low an end costs reading a little more; expired partitions keep their current offset.
-            let next_offset = last
-                .frames()
-                .last()
-                .map_or(last.current_offset, |frame| frame.offset + 1);
-            let mark = Mark {
-                stream: to.stream.to_string(),
-                topic: to.topic.to_string(),
-                partition: to.id,
-                next_offset,
-                last: None,
-            };
-            let destination = Destination {
-                mark,
-                earlier: Earlier::Done,
+            let destination = match ledger.mark(to).await? {
+                Some(mark) => Destination {
+                    mark,
+                    earlier: Earlier::Unread,
+                },
+                None => Destination {
+                    mark: self.mark_end(to).await?,
+                    earlier: Earlier::Done,
+                },
             };
             self.destinations.insert(to.clone(), destination);
             any = true;
         }
         Ok(any)
+    }
+
+    async fn mark_end(&mut self, to: &Partition) -> Result<Mark, Error> {
+        let client = &mut self.client;
+        let last = repeat!(self.retrier, client.poll(to, PollFrom::Last, 1).await)?;
+        // Too low an end costs reading a little more; expired partitions keep their current offset.
+        let next_offset = last
+            .frames()
+            .last()
+            .map_or(last.current_offset, |frame| frame.offset + 1);
+        Ok(Mark {
+            stream: to.stream.to_string(),
+            topic: to.topic.to_string(),
+            partition: to.id,
+            next_offset,
+            last: None,
+        })
     }
 
     /// Delivers a parcel to a destination that was opened; when this returns all of it is confirmed.
@@ -127,7 +145,7 @@ impl Deliverer {
     pub async fn deliver(&mut self, parcel: &Parcel<'_>) -> Result<(), Error> {
         let remaining = self.without_earlier(parcel).await?;
         let due = remaining.as_deref().unwrap_or(&parcel.messages);
-        let chunks: Vec<_> = Chunks::new(due, self.most_messages, self.most_bytes).collect();
+        let chunks: Vec<_> = Chunks::new(due, self.limits.messages, self.limits.bytes).collect();
         for chunk in chunks {
             self.deliver_chunk(&parcel.to, &due[chunk]).await?;
         }
@@ -163,16 +181,16 @@ impl Deliverer {
         let mut due = messages.to_vec();
         while let Some(last) = due.last() {
             let body = encode(to, &due)?;
-            match self.connection.send(to, body).await {
+            match self.client.send(to, body).await {
                 Ok(Some(base_offset)) => {
                     self.confirm(to, last, base_offset + due.len() as u64);
-                    Counts::add(&self.counts.sent, due.len());
+                    Counts::add(&self.status.counts.sent, due.len());
                     return Ok(());
                 }
                 // Stored, but the cluster does not say where. Looking moves the mark; sending again would repeat.
                 Ok(None) => {
                     let rest = self.look_up(to, &due).await?;
-                    Counts::add(&self.counts.sent, rest.len());
+                    Counts::add(&self.status.counts.sent, rest.len());
                     return Ok(());
                 }
                 Err(error) => {
@@ -196,15 +214,15 @@ impl Deliverer {
 
     async fn read_tail(&mut self, to: &Partition) -> Result<Tail, Error> {
         let mark = self.destination(to).mark.clone();
-        Tail::read(to, &mark, &mut self.connection, &self.retrier).await
+        Tail::read(to, &mark, &mut self.client, &self.retrier).await
     }
 
     /// Takes note of messages that turned out to be delivered; returns those that are still due.
     fn take_note<'a>(&mut self, to: &Partition, sorted: Sorted<'a>) -> Vec<Outgoing<'a>> {
         if let Some((last, next_offset)) = sorted.last {
             self.confirm(to, &last, next_offset);
-            Counts::add(&self.counts.sent, sorted.found);
-            Counts::add(&self.counts.found, sorted.found);
+            Counts::add(&self.status.counts.sent, sorted.found);
+            Counts::add(&self.status.counts.found, sorted.found);
             tracing::info!(destination = %to, messages = sorted.found, "found delivered, not sent again");
         }
         sorted.missing
@@ -226,16 +244,7 @@ impl Deliverer {
     }
 }
 
-/// The body of a request that the cluster can read; a larger one would break the connection each time.
 fn encode(to: &Partition, due: &[Outgoing<'_>]) -> Result<Bytes, Error> {
-    let body = encode_send(&to.stream, &to.topic, to.id, due)
-        .map_err(|error| Error::Source(format!("a batch for {to} cannot be encoded: {error}")))?;
-    if body.len() > REQUEST_LIMIT {
-        return Err(Error::Source(format!(
-            "a message for {to} takes a request of {} bytes; Iggy reads at most {REQUEST_LIMIT}. Nothing after it is \
-             copied until it has expired at the source or a guest drops it",
-            body.len()
-        )));
-    }
-    Ok(body)
+    encode_send(&to.stream, &to.topic, to.id, due)
+        .map_err(|error| Error::Source(format!("a batch for {to} cannot be encoded: {error}")))
 }

@@ -22,24 +22,41 @@ pub enum Error {
     /// What is to be copied, or where to, does not exist.
     #[error("{0}")]
     Topology(String),
-    /// The source no longer continues what was copied.
+    /// The source answers what cannot be copied.
     #[error("{0}")]
     Source(String),
+    /// The source is another than it was.
+    #[error(
+        "{0}. Nothing is copied until you decide: restore the source, set `on_source_reset` of the link to \"restart\" \
+         or \"continue\", or set the checkpoint with `sluice checkpoint set`"
+    )]
+    Reset(String),
+    /// The source no longer has messages that were due, and the link's policy is to stop.
+    #[error(
+        "{0}; the link stops because its on_gap is \"stop\": set it to \"continue\", or the checkpoint with \
+         `sluice checkpoint set`"
+    )]
+    Gap(String),
     /// A guest failed on a message and the link's policy is to stop.
     #[error(
-        "{partition} offset {offset}: guest `{guest}`: {reason}; the link stops before this message \
-         because its on_error is \"stop\""
+        "{partition} offset {offset}: {culprit}{reason}; the link stops before this message because its on_error \
+         is \"stop\""
     )]
     Stopped {
         /// The source partition.
         partition: String,
         /// Offset of the message.
         offset: u64,
-        /// Name of the guest.
-        guest: String,
+        /// The guest, where one is to blame.
+        culprit: String,
         /// Why.
         reason: String,
     },
+    /// The gateway was told to stop, and the lanes took longer than they may.
+    #[error(
+        "not drained within {0}: cut off; nothing is lost, the next start finds what was delivered and goes on"
+    )]
+    Undrained(humantime::FormattedDuration),
     /// The gateway was told to stop while a call was being retried.
     #[error("stopped while waiting to try again")]
     Interrupted,

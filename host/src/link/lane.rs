@@ -5,27 +5,26 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
-use super::deliver::Deliverer;
+use super::continuity::{Place, first_place};
+use super::deliver::{Deliverer, Limits};
+use super::ledger::Ledger;
 use super::plan::Router;
-use super::poll::{PollSize, Poller, source_continues};
-use super::report::{Counts, LaneReport};
-use super::retry::{Retrier, repeat};
+use super::poll::{Event, Poller};
+use super::report::{Counts, State, Status};
+use super::retry::Retrier;
+use super::size::PollSize;
 use super::topology::{Topics, Wanted};
 use crate::batch::{FRAME_LIMIT, Polled};
 use crate::blocking;
 use crate::checkpoint::{Checkpoint, LaneKey, LastSettled, Writer};
-use crate::cluster::{Connection, Partition, PollFrom, TopicInfo};
+use crate::cluster::{Client, Partition, TopicInfo};
 use crate::config;
-use crate::config::link::Start;
-use crate::guest::{Chain, Component, Outcome, Source};
+use crate::guest::{ChainError, Judge, Outcome};
 
 /// What a lane is made of.
-#[derive(Debug)]
-pub struct Parts {
-    /// Names the lane in the checkpoint store.
+pub struct Parts<C> {
+    /// Names the lane in the checkpoint store; its source is what the lane reads.
     pub key: LaneKey,
-    /// The source partition.
-    pub source: Partition,
     /// The destination of messages that no guest routes.
     pub default: Partition,
     /// The destination of dead letters.
@@ -34,126 +33,142 @@ pub struct Parts {
     pub topic: Arc<TopicInfo>,
     /// The link's configuration.
     pub link: Arc<config::Link>,
-    /// The link's guests.
-    pub components: Arc<[Arc<Component>]>,
+    /// Starts the link's guests for the source partition.
+    pub guests: StartGuests,
     /// For polling alone.
-    pub source_connection: Connection,
+    pub source: C,
     /// For sending alone.
-    pub destination_connection: Connection,
+    pub destination: C,
     /// Where checkpoints are kept.
     pub checkpoints: Arc<Writer>,
+    /// Where the lane tells what it does.
+    pub status: Arc<Status>,
 }
+
+/// Starts guests; may take long.
+pub type StartGuests = Box<dyn FnOnce() -> Result<Box<dyn Judge>, ChainError> + Send>;
 
 /// The ordered work of one source partition.
-struct Lane {
-    parts: LaneState,
+struct Lane<C> {
+    ledger: Ledger,
+    like: Arc<TopicInfo>,
     router: Router,
     topics: Topics,
-    deliverer: Deliverer,
-    counts: Arc<Counts>,
+    deliverer: Deliverer<C>,
+    status: Arc<Status>,
     checkpoint: Checkpoint,
     /// Absent while a batch is with the guests.
-    chain: Option<Chain>,
+    guests: Option<Box<dyn Judge>>,
 }
 
-/// What a lane keeps of its parts.
-struct LaneState {
-    key: LaneKey,
-    topic: Arc<TopicInfo>,
-    checkpoints: Arc<Writer>,
-}
-
-/// Runs a lane until `stop` or an error. The report tells what it did in either case.
-pub async fn run(parts: Parts, stop: CancellationToken) -> (LaneReport, Result<(), Error>) {
-    let counts = Arc::new(Counts::default());
-    let source = parts.source.to_string();
-    let mut next_offset = 0;
-    let outcome = match start(parts, &counts, &stop).await {
-        Ok((mut lane, poller)) => {
-            let outcome = lane.copy(poller, stop).await;
-            next_offset = lane.checkpoint.next_offset;
-            outcome
-        }
+/// Runs a lane until `stop` or an error.
+///
+/// # Errors
+/// [`Error`] when it cannot go on. What it settled before is in its checkpoint.
+pub async fn run<C: Client>(parts: Parts<C>, stop: CancellationToken) -> Result<(), Error> {
+    let status = Arc::clone(&parts.status);
+    let outcome = match start(parts, &stop).await {
+        Ok((mut lane, poller)) => lane.copy(poller, stop).await,
         Err(error) => Err(error),
     };
     let outcome = match outcome {
         Err(Error::Interrupted) => Ok(()),
         outcome => outcome,
     };
-    (LaneReport::new(source, &counts, next_offset), outcome)
+    status.enter(match &outcome {
+        Ok(()) => State::Stopped,
+        Err(error) => State::Failed {
+            error: error.to_string(),
+        },
+    });
+    outcome
 }
 
-async fn start(
-    mut parts: Parts,
-    counts: &Arc<Counts>,
+async fn start<C: Client>(
+    mut parts: Parts<C>,
     stop: &CancellationToken,
-) -> Result<(Lane, Poller), Error> {
-    let link = Arc::clone(&parts.link);
-    let retrier = Retrier::new(link.retry.clone(), stop.clone());
-    let checkpoint = if let Some(checkpoint) = parts.checkpoints.load(&parts.key)? {
-        if let Some(last) = &checkpoint.last {
-            let connection = &mut parts.source_connection;
-            source_continues(connection, &retrier, &parts.source, last).await?;
-        }
+) -> Result<(Lane<C>, Poller<C>), Error> {
+    let (link, status) = (Arc::clone(&parts.link), Arc::clone(&parts.status));
+    let retrier = Retrier::new(link.retry.clone(), Arc::clone(&status), stop.clone());
+    let source = parts.key.source();
+    let ledger = Ledger {
+        key: parts.key.clone(),
+        writer: parts.checkpoints,
+        retrier: retrier.clone(),
+    };
+    let checkpoint = if let Some(checkpoint) = ledger.load(&parts.default).await? {
         checkpoint
     } else {
-        let checkpoint = first_checkpoint(&mut parts, &retrier, link.start).await?;
+        let place = first_place(&mut parts.source, &retrier, &source, link.start).await?;
+        let checkpoint = Checkpoint {
+            next_offset: place.next_offset,
+            last: place.last,
+            destinations: Vec::new(),
+        };
         // Without this a lane that stops before its first message would choose anew, and skip what came meanwhile.
-        parts.checkpoints.record(&parts.key, checkpoint.clone());
-        parts.checkpoints.flush().await?;
+        ledger.record(checkpoint.clone());
+        ledger.flush().await?;
         checkpoint
     };
-    tracing::info!(lane = %parts.key, next_offset = checkpoint.next_offset, "lane starts");
-    let source = Source {
-        cluster: parts.key.cluster.clone(),
-        partition: parts.source.clone(),
-    };
-    let (components, on_error) = (Arc::clone(&parts.components), link.on_error);
-    let chain = blocking(move || Chain::start(&components, source, on_error)).await?;
+    tracing::info!(lane = %ledger.key, next_offset = checkpoint.next_offset, "lane starts");
+    status.settled(checkpoint.next_offset);
+    let guests = blocking(parts.guests).await?;
     let bytes = usize::try_from(link.batch.bytes.as_u64()).unwrap_or(FRAME_LIMIT);
     let poller = Poller {
-        connection: parts.source_connection,
-        partition: parts.source,
-        next_offset: checkpoint.next_offset,
-        last: checkpoint.last,
-        read_fault: false,
+        client: parts.source,
+        partition: source,
+        place: Place {
+            next_offset: checkpoint.next_offset,
+            last: checkpoint.last,
+        },
         size: PollSize::new(link.batch.messages, bytes),
         linger: link.batch.linger,
+        on_reset: link.on_source_reset,
+        on_gap: link.on_gap,
         retrier: retrier.clone(),
-        counts: Arc::clone(counts),
+        status: Arc::clone(&status),
     };
+    let limits = Limits {
+        messages: link.batch.messages as usize,
+        bytes,
+    };
+    let marks = &checkpoint.destinations;
     let lane = Lane {
         router: Router {
-            lane: parts.key.clone(),
+            lane: parts.key,
             default: parts.default,
             dead_letters: parts.dead_letters,
-            on_error,
+            on_error: link.on_error,
         },
         topics: Topics::new(retrier.clone(), link.create),
         deliverer: Deliverer::new(
-            parts.destination_connection,
+            parts.destination,
             retrier,
-            (link.batch.messages as usize, bytes),
-            Arc::clone(counts),
-            &checkpoint.destinations,
+            limits,
+            Arc::clone(&status),
+            marks,
         ),
-        parts: LaneState {
-            key: parts.key,
-            topic: parts.topic,
-            checkpoints: parts.checkpoints,
-        },
-        counts: Arc::clone(counts),
+        ledger,
+        like: parts.topic,
+        status,
         checkpoint,
-        chain: Some(chain),
+        guests: Some(guests),
     };
     Ok((lane, poller))
 }
 
-impl Lane {
-    async fn copy(&mut self, poller: Poller, stop: CancellationToken) -> Result<(), Error> {
-        let mut batches = poller.start(stop);
-        while let Some(batch) = batches.recv().await {
-            self.process(Arc::new(batch?)).await?;
+impl<C: Client> Lane<C> {
+    async fn copy(&mut self, poller: Poller<C>, stop: CancellationToken) -> Result<(), Error> {
+        let mut events = poller.start(stop);
+        self.status.enter(State::Running);
+        while let Some(event) = events.recv().await {
+            match event? {
+                Event::Batch(batch) => self.process(Arc::new(batch)).await?,
+                Event::Moved(place) => {
+                    self.settle(place.next_offset, place.last);
+                    self.ledger.flush().await?;
+                }
+            }
         }
         Ok(())
     }
@@ -162,11 +177,11 @@ impl Lane {
     async fn process(&mut self, batch: Arc<Polled>) -> Result<(), Error> {
         let mut outcomes = self.ask_guests(&batch).await?;
         let default = &self.router.default;
-        let (connection, like) = (&mut self.deliverer.connection, &self.parts.topic);
         self.topics
-            .learn_chosen(connection, &outcomes, default, like)
+            .learn_chosen(&mut self.deliverer.client, &outcomes, default, &self.like)
             .await?;
         self.router.check_routes(&mut outcomes, &self.topics);
+        self.router.check_sizes(&batch, &mut outcomes);
         let (count, stopping) = self.router.stop_before(&batch, &outcomes);
         outcomes.truncate(count);
 
@@ -179,79 +194,55 @@ impl Lane {
                 partitions: 1,
                 like: None,
             };
-            self.topics.partitions(connection, wanted).await?;
+            let client = &mut self.deliverer.client;
+            self.topics.partitions(client, wanted).await?;
         }
         let (parcels, tally) = self.router.plan(&batch, &outcomes, &letters);
-        if self.deliverer.open(&parcels).await? {
+        if self.deliverer.open(&parcels, &self.ledger).await? {
             self.record();
-            self.parts.checkpoints.flush().await?;
+            self.ledger.flush().await?;
         }
         for parcel in &parcels {
             self.deliverer.deliver(parcel).await?;
         }
 
         if let Some(last) = batch.frames()[..count].last() {
-            self.checkpoint.next_offset = last.offset + 1;
-            self.checkpoint.last = Some(LastSettled::from(last));
-            self.record();
+            self.settle(last.offset + 1, Some(LastSettled::from(last)));
         }
-        Counts::add(&self.counts.forwarded, tally.forwarded);
-        Counts::add(&self.counts.dropped, tally.dropped);
-        Counts::add(&self.counts.dead_lettered, tally.dead_lettered);
-        Counts::add(&self.counts.failed, tally.failed);
+        let counts = &self.status.counts;
+        Counts::add(&counts.forwarded, tally.forwarded);
+        Counts::add(&counts.dropped, tally.dropped);
+        Counts::add(&counts.dead_lettered, tally.dead_lettered);
+        Counts::add(&counts.failed, tally.failed);
         stopping.map_or(Ok(()), Err)
     }
 
     async fn ask_guests(&mut self, batch: &Arc<Polled>) -> Result<Vec<Outcome>, Error> {
-        let mut chain = self.chain.take().expect("put back after every batch");
-        if chain.is_empty() {
-            self.chain = Some(chain);
+        let mut guests = self.guests.take().expect("put back after every batch");
+        if guests.is_empty() {
+            self.guests = Some(guests);
             return Ok(vec![Outcome::default(); batch.frames().len()]);
         }
         let batch = Arc::clone(batch);
-        let (chain, outcomes) = blocking(move || {
-            let outcomes = chain.apply(&batch);
-            (chain, outcomes)
+        let (guests, outcomes) = blocking(move || {
+            let outcomes = guests.apply(&batch);
+            (guests, outcomes)
         })
         .await;
-        self.chain = Some(chain);
+        self.guests = Some(guests);
         Ok(outcomes?)
+    }
+
+    /// Everything below `next_offset` is settled.
+    fn settle(&mut self, next_offset: u64, last: Option<LastSettled>) {
+        self.checkpoint.next_offset = next_offset;
+        self.checkpoint.last = last;
+        self.record();
+        self.status.settled(next_offset);
     }
 
     fn record(&mut self) {
         self.checkpoint.destinations = self.deliverer.marks();
-        self.parts
-            .checkpoints
-            .record(&self.parts.key, self.checkpoint.clone());
+        self.ledger.record(self.checkpoint.clone());
     }
-}
-
-/// Where a lane without a checkpoint begins.
-async fn first_checkpoint(
-    parts: &mut Parts,
-    retrier: &Retrier,
-    start: Start,
-) -> Result<Checkpoint, Error> {
-    let (connection, source) = (&mut parts.source_connection, &parts.source);
-    let mut checkpoint = Checkpoint::default();
-    match start {
-        Start::Offset(offset) => checkpoint.next_offset = offset,
-        Start::Earliest => {
-            // A poll below the oldest message starts there, so that a lane that begins late has no gap.
-            let from = PollFrom::Offset(0);
-            let polled = repeat!(retrier, connection.poll(source, from, 1).await)?;
-            checkpoint.next_offset = polled.frames().first().map_or(0, |first| first.offset);
-        }
-        Start::Latest => {
-            let polled = repeat!(retrier, connection.poll(source, PollFrom::Last, 1).await)?;
-            checkpoint.last = polled.frames().last().map(LastSettled::from);
-            checkpoint.next_offset = match checkpoint.last {
-                Some(last) => last.offset + 1,
-                // Nothing there: never a message, or all of them expired.
-                None if polled.current_offset == 0 => 0,
-                None => polled.current_offset + 1,
-            };
-        }
-    }
-    Ok(checkpoint)
 }

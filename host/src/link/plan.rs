@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::Error;
-use super::dead_letter;
+use super::dead_letter::{Letter, letter};
 use super::topology::Topics;
-use crate::batch::{Outgoing, Polled};
+use crate::batch::{Frame, Outgoing, Polled, fits};
 use crate::checkpoint::LaneKey;
 use crate::cluster::Partition;
 use crate::config::link::OnError;
@@ -77,6 +77,37 @@ impl Router {
         }
     }
 
+    /// Turns messages that Iggy cannot carry to their destinations, as a guest left them, into failures.
+    pub fn check_sizes(&self, batch: &Polled, outcomes: &mut [Outcome]) {
+        for (outcome, frame) in outcomes.iter_mut().zip(batch.frames()) {
+            if !matches!(outcome.fate, Fate::Deliver) || self.all_fit(batch, frame, outcome) {
+                continue;
+            }
+            outcome.failed = true;
+            if self.on_error == OnError::Forward && outcome.edit.take().is_some() {
+                tracing::warn!(offset = frame.offset, "too large after a guest; sent as it was");
+                if self.all_fit(batch, frame, outcome) {
+                    continue;
+                }
+            }
+            let size = message(batch, frame, outcome).size();
+            outcome.fate = Fate::Fail(Box::new(Failure {
+                guest: String::new(),
+                stage: Stage::Send,
+                reason: format!("with {size} bytes it is larger than a request of Iggy can be"),
+            }));
+        }
+    }
+
+    fn all_fit(&self, batch: &Polled, frame: &Frame, outcome: &Outcome) -> bool {
+        let message = message(batch, frame, outcome);
+        let fits = |to: &Partition| fits(&to.stream, &to.topic, &message);
+        match outcome.routes.as_deref() {
+            None => fits(&self.default),
+            Some(routes) => routes.iter().all(|choice| fits(&self.resolve(choice))),
+        }
+    }
+
     /// How many of the messages may be processed before the link has to stop, and why it then stops.
     pub fn stop_before(&self, batch: &Polled, outcomes: &[Outcome]) -> (usize, Option<Error>) {
         if self.on_error != OnError::Stop {
@@ -97,7 +128,10 @@ impl Router {
                         self.lane.cluster, self.lane.stream, self.lane.topic, self.lane.partition
                     ),
                     offset,
-                    guest: failure.guest.clone(),
+                    culprit: match failure.guest.as_str() {
+                        "" => String::new(),
+                        guest => format!("guest `{guest}`: "),
+                    },
                     reason: failure.reason.clone(),
                 };
                 (index, Some(error))
@@ -105,9 +139,10 @@ impl Router {
         }
     }
 
-    /// The user headers of each dead letter, by the message's place in the batch.
-    pub fn letters(&self, batch: &Polled, outcomes: &[Outcome]) -> HashMap<usize, Vec<u8>> {
-        if self.on_error != OnError::DeadLetter {
+    /// Each dead letter, by the message's place in the batch.
+    pub fn letters(&self, batch: &Polled, outcomes: &[Outcome]) -> HashMap<usize, Letter> {
+        // Under `forward` only those fail that cannot even be forwarded as they were.
+        if !matches!(self.on_error, OnError::DeadLetter | OnError::Forward) {
             return HashMap::new();
         }
         outcomes
@@ -116,9 +151,10 @@ impl Router {
             .enumerate()
             .filter_map(|(index, (outcome, frame))| match &outcome.fate {
                 Fate::Fail(failure) => {
-                    let original = batch.headers(frame);
-                    let headers = dead_letter::headers(original, &self.lane, frame.offset, failure);
-                    Some((index, headers))
+                    let original = as_polled(batch, frame);
+                    let to = &self.dead_letters;
+                    let letter = letter(to, &self.lane, frame.offset, &original, failure);
+                    Some((index, letter))
                 }
                 _ => None,
             })
@@ -131,24 +167,15 @@ impl Router {
         &self,
         batch: &'a Polled,
         outcomes: &'a [Outcome],
-        letters: &'a HashMap<usize, Vec<u8>>,
+        letters: &'a HashMap<usize, Letter>,
     ) -> (Vec<Parcel<'a>>, Tally) {
         let mut parcels = Parcels::default();
         let mut tally = Tally::default();
         for (index, (outcome, frame)) in outcomes.iter().zip(batch.frames()).enumerate() {
-            let mut message = Outgoing {
-                id: frame.id,
-                origin_timestamp: frame.origin_timestamp,
-                headers: batch.headers(frame),
-                payload: batch.payload(frame),
-            };
+            let mut message = message(batch, frame, outcome);
             tally.failed += usize::from(outcome.failed);
             match &outcome.fate {
                 Fate::Deliver => {
-                    if let Some(edit) = &outcome.edit {
-                        message.headers = edit.headers.as_deref().unwrap_or(message.headers);
-                        message.payload = edit.payload.as_deref().unwrap_or(message.payload);
-                    }
                     match outcome.routes.as_deref() {
                         None => parcels.add(&self.default, message),
                         Some(routes) => self.fan_out(&mut parcels, routes, message),
@@ -157,8 +184,12 @@ impl Router {
                 }
                 Fate::Drop => tally.dropped += 1,
                 Fate::Fail(_) => {
-                    if let Some(headers) = letters.get(&index) {
-                        message.headers = headers;
+                    if let Some(letter) = letters.get(&index) {
+                        message.headers = &letter.headers;
+                        message.payload = match letter.with_payload {
+                            true => batch.payload(frame),
+                            false => &[],
+                        };
                         parcels.add(&self.dead_letters, message);
                         tally.dead_lettered += 1;
                     } else {
@@ -199,6 +230,26 @@ impl Router {
             id: choice.partition.unwrap_or(default.id),
         }
     }
+}
+
+/// A message as it is at the source.
+fn as_polled<'a>(batch: &'a Polled, frame: &Frame) -> Outgoing<'a> {
+    Outgoing {
+        id: frame.id,
+        origin_timestamp: frame.origin_timestamp,
+        headers: batch.headers(frame),
+        payload: batch.payload(frame),
+    }
+}
+
+/// A message as the guests left it.
+fn message<'a>(batch: &'a Polled, frame: &Frame, outcome: &'a Outcome) -> Outgoing<'a> {
+    let mut message = as_polled(batch, frame);
+    if let Some(edit) = outcome.edit.as_deref() {
+        message.headers = edit.headers.as_deref().unwrap_or(message.headers);
+        message.payload = edit.payload.as_deref().unwrap_or(message.payload);
+    }
+    message
 }
 
 /// Parcels in the order in which their destinations first appear.

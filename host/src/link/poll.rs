@@ -1,54 +1,74 @@
 //! Polling a source partition, ahead of what the lane is sending.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
-use super::report::Counts;
+use super::continuity::{Place, continues, first_place, next_place};
+use super::report::{Counts, Status};
 use super::retry::{Retrier, repeat};
+use super::size::PollSize;
 use crate::batch::Polled;
 use crate::checkpoint::LastSettled;
-use crate::cluster::{Connection, Partition, PollFrom};
+use crate::cluster::{Client, Partition, PollFrom};
+use crate::config::link::{OnGap, OnSourceReset, Start};
 
 /// Batches that wait between polling and sending.
 const AHEAD: usize = 1;
 
-/// Messages in the very first poll, when their size is not known yet.
-const FIRST: u32 = 16;
-
 /// The longest idle pause is this many times the first one.
 const IDLE_GROWTH: u32 = 16;
 
-/// Reads one source partition in offset order from `next_offset` on.
+/// What comes from the source, in order.
 #[derive(Debug)]
-pub struct Poller {
+pub enum Event {
+    /// The next messages.
+    Batch(Polled),
+    /// The source is another than it was, and the lane goes on here.
+    Moved(Place),
+}
+
+/// Reads one source partition in offset order.
+#[derive(Debug)]
+pub struct Poller<C> {
     /// Used for polling alone.
-    pub connection: Connection,
+    pub client: C,
     /// The source partition.
     pub partition: Partition,
-    /// The first offset that is due.
-    pub next_offset: u64,
-    /// The message before it, where there is one.
-    pub last: Option<LastSettled>,
+    /// Where it reads next.
+    pub place: Place,
     /// How many messages to ask for.
     pub size: PollSize,
     /// First pause after an empty poll.
     pub linger: Duration,
+    /// What happens when the source is another than it was.
+    pub on_reset: OnSourceReset,
+    /// What happens when the source no longer has what is due.
+    pub on_gap: OnGap,
     /// How failed polls are repeated.
     pub retrier: Retrier,
-    /// Where gaps are counted.
-    pub counts: Arc<Counts>,
-    /// Whether the log says already that due messages cannot be read.
-    pub read_fault: bool,
+    /// Where gaps and faults are told.
+    pub status: Arc<Status>,
 }
 
-impl Poller {
+/// What a poll shows of the source.
+enum Finding {
+    /// Messages that follow the ones before.
+    Messages(Polled),
+    /// Nothing yet.
+    Nothing(Polled),
+    /// It is another than it was, for this reason.
+    Reset(String),
+}
+
+impl<C: Client> Poller<C> {
     /// Polls until `stop`, an error, or until the receiver is dropped. The batches come in offset order; the
     /// channel closes after the last one.
-    pub fn start(self, stop: CancellationToken) -> mpsc::Receiver<Result<Polled, Error>> {
+    pub fn start(self, stop: CancellationToken) -> mpsc::Receiver<Result<Event, Error>> {
         let (sender, receiver) = mpsc::channel(AHEAD);
         tokio::spawn(async move {
             tokio::select! {
@@ -64,44 +84,63 @@ impl Poller {
         receiver
     }
 
-    async fn run(mut self, sender: &mpsc::Sender<Result<Polled, Error>>) -> Error {
-        let mut pause = self.linger;
-        // Whether the source may have been purged or rolled back since the last message, and filled again.
-        let mut doubtful = false;
-        loop {
-            let connects = self.connection.connects();
-            let polled = match self.poll().await {
-                Ok(polled) => polled,
-                Err(error) => return error,
-            };
-            doubtful |= polled.is_empty() || connects != self.connection.connects();
-            if polled.is_empty() {
-                self.look_for_read_fault(&polled);
-                if let Err(error) = self.retrier.sleep(pause).await {
-                    return error;
-                }
-                pause = (pause * 2).min(self.linger * IDLE_GROWTH);
-                continue;
-            }
-            if std::mem::take(&mut doubtful)
-                && let Err(error) = self.verify().await
-            {
-                return error;
-            }
-            pause = self.linger;
-            self.advance(&polled);
-            if sender.send(Ok(polled)).await.is_err() {
-                return Error::Interrupted;
-            }
+    async fn run(mut self, sender: &mpsc::Sender<Result<Event, Error>>) -> Error {
+        match self.read(sender).await {
+            Ok(never) => match never {},
+            Err(error) => error,
         }
     }
 
-    async fn poll(&mut self) -> Result<Polled, Error> {
-        let from = PollFrom::Offset(self.next_offset);
+    async fn read(
+        &mut self,
+        sender: &mpsc::Sender<Result<Event, Error>>,
+    ) -> Result<std::convert::Infallible, Error> {
+        let mut pause = self.linger;
+        // Whether the source may have been purged or rolled back since the last message, and filled again.
+        let mut doubtful = false;
+        if let Some(reason) = self.difference().await? {
+            self.move_on(reason, sender).await?;
+        }
+        loop {
+            let connects = self.client.connects();
+            let finding = self.poll().await?;
+            doubtful |= connects != self.client.connects();
+            let reason = match finding {
+                Finding::Nothing(polled) => {
+                    doubtful = true;
+                    self.nothing_came(&polled).await?;
+                    self.retrier.sleep(pause).await?;
+                    pause = (pause * 2).min(self.linger * IDLE_GROWTH);
+                    continue;
+                }
+                Finding::Reset(reason) => reason,
+                Finding::Messages(polled) => {
+                    let difference = if doubtful {
+                        self.difference().await?
+                    } else {
+                        None
+                    };
+                    doubtful = false;
+                    match difference {
+                        Some(reason) => reason,
+                        None => {
+                            pause = self.linger;
+                            self.advance(polled, sender).await?;
+                            continue;
+                        }
+                    }
+                }
+            };
+            self.move_on(reason, sender).await?;
+        }
+    }
+
+    async fn poll(&mut self) -> Result<Finding, Error> {
+        let from = PollFrom::Offset(self.place.next_offset);
         let mut pauses = self.retrier.pauses();
         let polled = loop {
             let count = self.size.count();
-            match self.connection.poll(&self.partition, from, count).await {
+            match self.client.poll(&self.partition, from, count).await {
                 Ok(polled) => break polled,
                 Err(error) => {
                     self.size.shrink();
@@ -109,49 +148,25 @@ impl Poller {
                 }
             }
         };
+        drop(pauses);
         self.size.learn(&polled);
-        self.check(&polled)?;
-        Ok(polled)
-    }
-
-    /// Compares the last message with what the source has at its offset.
-    async fn verify(&mut self) -> Result<(), Error> {
-        let Some(last) = self.last else { return Ok(()) };
-        let (connection, source) = (&mut self.connection, &self.partition);
-        source_continues(connection, &self.retrier, source, &last).await
-    }
-
-    fn advance(&mut self, polled: &Polled) {
-        if let Some(last) = polled.frames().last() {
-            self.next_offset = last.offset + 1;
-            self.last = Some(LastSettled::from(last));
+        let due = self.place.next_offset;
+        if !polled.is_empty() {
+            return self.check_order(&polled).map(|()| Finding::Messages(polled));
         }
-        self.read_fault = false;
-    }
-
-    /// An empty reply although there should be messages: the source cannot read them, or they have all expired.
-    fn look_for_read_fault(&mut self, polled: &Polled) {
-        let due = self.next_offset <= polled.current_offset && polled.current_offset > 0;
-        if due && !std::mem::replace(&mut self.read_fault, true) {
-            tracing::warn!(
-                source = %self.partition,
-                offset = self.next_offset,
-                current_offset = polled.current_offset,
-                "the source gives no message where it says that it has some: they have expired, or it cannot read them"
-            );
-        }
-    }
-
-    /// Holds a reply against what is due: nothing may be skipped unnoticed.
-    fn check(&self, polled: &Polled) -> Result<(), Error> {
-        let mut due = self.next_offset;
-        if polled.is_empty() && due > polled.current_offset.saturating_add(1) {
-            return Err(Error::Source(format!(
+        if due > polled.current_offset.saturating_add(1) {
+            return Ok(Finding::Reset(format!(
                 "source partition {} ends at offset {}, but offset {due} is due: it was purged, created anew or \
-                 rolled back. Nothing is copied until you decide: restore the source, or move the checkpoint away",
+                 rolled back",
                 self.partition, polled.current_offset
             )));
         }
+        Ok(Finding::Nothing(polled))
+    }
+
+    /// Offsets rise from the one that is due.
+    fn check_order(&self, polled: &Polled) -> Result<(), Error> {
+        let mut due = self.place.next_offset;
         for frame in polled.frames() {
             if frame.offset < due {
                 return Err(Error::Source(format!(
@@ -159,111 +174,132 @@ impl Poller {
                     self.partition, frame.offset
                 )));
             }
-            if frame.offset > due {
-                let missing = frame.offset - due;
-                tracing::warn!(
-                    source = %self.partition,
-                    missing,
-                    from = due,
-                    to = frame.offset - 1,
-                    "the source no longer has messages that were not copied yet; its retention is too short"
-                );
-                Counts::add(
-                    &self.counts.gaps,
-                    usize::try_from(missing).unwrap_or(usize::MAX),
-                );
-            }
-            due = frame.offset + 1;
+            due = frame.offset.saturating_add(1);
         }
         Ok(())
     }
-}
 
-/// Compares the last settled message with what the source has at its offset: a source that was purged, created
-/// anew or rolled back has another one there, or none.
-///
-/// # Errors
-/// [`Error::Source`] when it differs, or another when the source cannot be read.
-pub async fn source_continues(
-    connection: &mut Connection,
-    retrier: &Retrier,
-    source: &Partition,
-    last: &LastSettled,
-) -> Result<(), Error> {
-    let from = PollFrom::Offset(last.offset);
-    let polled = repeat!(retrier, connection.poll(source, from, 1).await)?;
-    let continues = match polled.frames().first() {
-        // Retention took it; what is missing between is counted as a gap.
-        Some(frame) if frame.offset > last.offset => true,
-        Some(frame) => LastSettled::from(frame) == *last,
-        None => polled.current_offset >= last.offset,
-    };
-    if continues {
-        return Ok(());
-    }
-    Err(Error::Source(format!(
-        "source partition {source} no longer holds the message that was copied last, at offset {}: it was purged, \
-         created anew or rolled back. Nothing is copied until you decide: restore the source, or move the checkpoint \
-         away",
-        last.offset
-    )))
-}
-
-/// How many messages to ask for, so that replies, which Iggy does not bound, stay near a size in bytes.
-#[derive(Debug, Clone)]
-pub struct PollSize {
-    most_messages: u32,
-    bytes: usize,
-    count: u32,
-}
-
-impl PollSize {
-    /// At most `most_messages` messages, aiming at `bytes`.
-    pub fn new(most_messages: u32, bytes: usize) -> Self {
-        Self {
-            most_messages,
-            bytes,
-            count: most_messages.min(FIRST),
+    /// Passes messages on, after counting those that are missing before and between them.
+    async fn advance(
+        &mut self,
+        polled: Polled,
+        sender: &mpsc::Sender<Result<Event, Error>>,
+    ) -> Result<(), Error> {
+        self.status.read_fault(None);
+        self.see_end(&polled);
+        for frame in polled.frames() {
+            self.note_gap(frame.offset)?;
+            self.place.next_offset = frame.offset.saturating_add(1);
         }
+        self.place.last = polled.frames().last().map(LastSettled::from);
+        send(sender, Event::Batch(polled)).await
     }
 
-    /// Messages to ask for next.
-    pub const fn count(&self) -> u32 {
-        self.count
-    }
-
-    /// Takes the sizes of a reply into account.
-    pub fn learn(&mut self, polled: &Polled) {
-        let messages = polled.frames().len();
-        if messages == 0 {
-            return;
+    /// Messages from the one that is due up to `found` have expired.
+    fn note_gap(&self, found: u64) -> Result<(), Error> {
+        let due = self.place.next_offset;
+        let missing = found - due;
+        if missing == 0 {
+            return Ok(());
         }
-        let each = polled.size().div_ceil(messages).max(1);
-        let fitting = u32::try_from(self.bytes / each).unwrap_or(u32::MAX);
-        self.count = fitting
-            .min(self.count.saturating_mul(8))
-            .clamp(1, self.most_messages);
+        Counts::add(
+            &self.status.counts.gaps,
+            usize::try_from(missing).unwrap_or(usize::MAX),
+        );
+        let last = found - 1;
+        let text = format!(
+            "source partition {} no longer has the {missing} messages at offsets {due} to {last}, which were not \
+             copied yet: its retention is too short",
+            self.partition
+        );
+        if self.on_gap == OnGap::Stop {
+            return Err(Error::Gap(text));
+        }
+        tracing::warn!(source = %self.partition, missing, from = due, to = last, "{text}");
+        Ok(())
     }
 
-    /// Asks for less after a failure: the last reply may have been too large for the time limit.
-    pub fn shrink(&mut self) {
-        self.count = (self.count / 2).max(1);
+    /// Nothing came. Where the source says that it has what is due, that has expired, or it cannot be read.
+    async fn nothing_came(&mut self, polled: &Polled) -> Result<(), Error> {
+        self.see_end(polled);
+        let due = self.place.next_offset;
+        if due > polled.current_offset || polled.current_offset == 0 {
+            self.status.read_fault(None);
+            return Ok(());
+        }
+        let (client, at) = (&mut self.client, &self.partition);
+        let topic = repeat!(self.retrier, client.topic(&at.stream, &at.topic).await)?;
+        let Some(partition) = topic.as_ref().and_then(|topic| topic.partition(at.id)) else {
+            return Ok(());
+        };
+        if partition.messages == 0 && partition.current_offset >= due {
+            let end = partition.current_offset + 1;
+            self.note_gap(end)?;
+            self.place.next_offset = end;
+        } else if partition.messages > 0 && self.status.read_fault(Some(due)) {
+            tracing::error!(
+                source = %self.partition,
+                offset = due,
+                current_offset = polled.current_offset,
+                messages = partition.messages,
+                "the source gives no message where it says that it has some: it cannot read them, look at its log. \
+                 Nothing is skipped; the lane waits"
+            );
+        }
+        Ok(())
+    }
+
+    fn see_end(&self, polled: &Polled) {
+        let empty = polled.is_empty() && polled.current_offset == 0;
+        let end = if empty { 0 } else { polled.current_offset + 1 };
+        self.status.source_end.store(end, Ordering::Relaxed);
+    }
+
+    /// How the source differs from what was read, if it does.
+    async fn difference(&mut self) -> Result<Option<String>, Error> {
+        let Some(last) = self.place.last else {
+            return Ok(None);
+        };
+        let (client, source) = (&mut self.client, &self.partition);
+        if continues(client, &self.retrier, source, &last).await? {
+            return Ok(None);
+        }
+        Ok(Some(format!(
+            "source partition {source} no longer holds the message that was copied last, at offset {}: it was \
+             purged, created anew or rolled back",
+            last.offset
+        )))
+    }
+
+    /// Goes on where the policy says, with a source that is another than it was.
+    async fn move_on(
+        &mut self,
+        reason: String,
+        sender: &mpsc::Sender<Result<Event, Error>>,
+    ) -> Result<(), Error> {
+        let (client, source) = (&mut self.client, &self.partition);
+        self.place = match self.on_reset {
+            OnSourceReset::Stop => return Err(Error::Reset(reason)),
+            OnSourceReset::Restart => {
+                first_place(client, &self.retrier, source, Start::Earliest).await?
+            }
+            OnSourceReset::Continue => {
+                next_place(client, &self.retrier, source, self.place.next_offset).await?
+            }
+        };
+        Counts::add(&self.status.counts.resets, 1);
+        self.status.read_fault(None);
+        tracing::warn!(
+            next_offset = self.place.next_offset,
+            "{reason}; the lane goes on by its on_source_reset"
+        );
+        send(sender, Event::Moved(self.place)).await
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failed_poll_is_tried_with_fewer_messages_down_to_one() {
-        let mut size = PollSize::new(1000, 1 << 20);
-        assert_eq!(size.count(), FIRST);
-        let mut counts = Vec::new();
-        for _ in 0..6 {
-            size.shrink();
-            counts.push(size.count());
-        }
-        assert_eq!(counts, [8, 4, 2, 1, 1, 1]);
-    }
+async fn send(sender: &mpsc::Sender<Result<Event, Error>>, event: Event) -> Result<(), Error> {
+    sender
+        .send(Ok(event))
+        .await
+        .map_err(|_| Error::Interrupted)
 }

@@ -1,8 +1,11 @@
-//! What became of the messages.
+//! What a lane does, and what became of the messages.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
+
+use crate::cluster::Fault;
 
 /// Running totals of a lane since it started. Every settled message is in exactly one of `forwarded`, `dropped`
 /// and `dead_lettered`; a message that several destinations get is forwarded once.
@@ -14,7 +17,7 @@ pub struct Counts {
     pub dropped: AtomicU64,
     /// Settled in the dead-letter topic.
     pub dead_lettered: AtomicU64,
-    /// Messages that a guest rejected or failed on, whatever became of them.
+    /// Messages that a guest rejected or failed on, or that could not be sent, whatever became of them.
     pub failed: AtomicU64,
     /// Messages that the source no longer had when they were due.
     pub gaps: AtomicU64,
@@ -23,6 +26,10 @@ pub struct Counts {
     pub found: AtomicU64,
     /// Messages that destinations confirmed.
     pub sent: AtomicU64,
+    /// How often the source turned out to be another than it was, and the link's policy let the lane go on.
+    pub resets: AtomicU64,
+    /// Failed calls that were repeated, by the place of their fault in [`Fault::ALL`].
+    pub retries: [AtomicU64; Fault::ALL.len()],
 }
 
 impl Counts {
@@ -32,43 +39,165 @@ impl Counts {
     }
 }
 
+/// What needs attention although the lane goes on by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Alert {
+    /// A call to a cluster keeps failing.
+    Retrying {
+        /// What failed last, and why.
+        error: String,
+    },
+    /// The source gives no message at this offset although it says that it has some.
+    ReadFault {
+        /// The offset that is due.
+        offset: u64,
+    },
+}
+
+/// Where a lane is in its life.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum State {
+    /// It looks up where to go on.
+    Starting,
+    /// It copies.
+    Running,
+    /// It ended as it was told to, or with its link.
+    Stopped,
+    /// It cannot go on.
+    Failed {
+        /// Why, and the remedy.
+        error: String,
+    },
+}
+
+/// What a lane does, as it goes on. Written by the lane, read by anyone.
+#[derive(Debug)]
+pub struct Status {
+    /// Name of the link.
+    pub link: String,
+    /// The source partition.
+    pub source: String,
+    /// Totals.
+    pub counts: Counts,
+    /// Every message below this source offset is settled.
+    pub next_offset: AtomicU64,
+    /// The offset after the source's newest message, when it was last polled.
+    pub source_end: AtomicU64,
+    state: Mutex<State>,
+    /// A repeated call and a read fault come and go independently; the read fault is the graver one.
+    retrying: Mutex<Option<String>>,
+    read_fault: Mutex<Option<u64>>,
+}
+
+impl Status {
+    /// Of the lane of `link` that reads `source`.
+    pub fn new(link: &str, source: &str) -> Self {
+        Self {
+            link: link.to_owned(),
+            source: source.to_owned(),
+            counts: Counts::default(),
+            next_offset: AtomicU64::new(0),
+            source_end: AtomicU64::new(0),
+            state: Mutex::new(State::Starting),
+            retrying: Mutex::new(None),
+            read_fault: Mutex::new(None),
+        }
+    }
+
+    /// Where the lane is in its life.
+    pub fn state(&self) -> State {
+        lock(&self.state).clone()
+    }
+
+    /// What needs attention.
+    pub fn alerts(&self) -> Vec<Alert> {
+        let retrying = lock(&self.retrying).clone();
+        let read_fault = *lock(&self.read_fault);
+        let retrying = retrying.map(|error| Alert::Retrying { error });
+        let read_fault = read_fault.map(|offset| Alert::ReadFault { offset });
+        read_fault.into_iter().chain(retrying).collect()
+    }
+
+    pub(super) fn enter(&self, state: State) {
+        *lock(&self.state) = state;
+    }
+
+    /// Tells what is being repeated; tells whether that is news.
+    pub(super) fn retrying(&self, error: Option<String>) {
+        *lock(&self.retrying) = error;
+    }
+
+    /// Tells at which offset the source gives nothing; returns whether that is news.
+    pub(super) fn read_fault(&self, offset: Option<u64>) -> bool {
+        std::mem::replace(&mut *lock(&self.read_fault), offset) != offset
+    }
+
+    pub(super) fn settled(&self, next_offset: u64) {
+        self.next_offset.store(next_offset, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // Each holds one value that is replaced whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A lane's totals.
 #[derive(Debug, Clone, Serialize)]
 pub struct LaneReport {
     /// The source partition.
     pub source: String,
+    /// Where the lane is in its life.
+    #[serde(flatten)]
+    pub state: State,
+    /// What needs attention.
+    pub alerts: Vec<Alert>,
     /// Messages settled by delivery.
     pub forwarded: u64,
     /// Messages settled by dropping.
     pub dropped: u64,
     /// Messages settled as dead letters.
     pub dead_lettered: u64,
-    /// Messages that a guest rejected or failed on.
+    /// Messages that a guest rejected or failed on, or that could not be sent.
     pub failed: u64,
     /// Messages that the source lost before they were copied.
     pub gaps: u64,
+    /// How often the source was another than before.
+    pub resets: u64,
     /// Messages found at the destination instead of sent again.
     pub found: u64,
     /// Messages confirmed by destinations; one message may go to several.
     pub sent: u64,
+    /// Failed calls that were repeated.
+    pub retries: u64,
     /// The source offset from which the lane goes on.
     pub next_offset: u64,
+    /// Messages at the source from there on, when it was last polled.
+    pub lag: u64,
 }
 
-impl LaneReport {
-    /// The totals of the lane that reads `source`, and where it goes on.
-    pub fn new(source: String, counts: &Counts, next_offset: u64) -> Self {
+impl From<&Status> for LaneReport {
+    fn from(status: &Status) -> Self {
         let read = |total: &AtomicU64| total.load(Ordering::Relaxed);
+        let counts = &status.counts;
+        let next_offset = read(&status.next_offset);
         Self {
-            source,
+            source: status.source.clone(),
+            state: status.state(),
+            alerts: status.alerts(),
             forwarded: read(&counts.forwarded),
             dropped: read(&counts.dropped),
             dead_lettered: read(&counts.dead_lettered),
             failed: read(&counts.failed),
             gaps: read(&counts.gaps),
+            resets: read(&counts.resets),
             found: read(&counts.found),
             sent: read(&counts.sent),
+            retries: counts.retries.iter().map(read).sum(),
             next_offset,
+            lag: read(&status.source_end).saturating_sub(next_offset),
         }
     }
 }

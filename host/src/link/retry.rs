@@ -1,19 +1,44 @@
 //! Repeating calls to a cluster until they succeed, cannot succeed, or the gateway stops.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
-use crate::cluster;
+use super::report::{Counts, Status};
+use crate::checkpoint::StoreError;
+use crate::cluster::{self, Fault};
 use crate::config::link::{Attempts, Retry};
 
 /// How a lane repeats failed calls.
 #[derive(Debug, Clone)]
 pub struct Retrier {
     policy: Retry,
+    status: Arc<Status>,
     stop: CancellationToken,
+}
+
+/// A failure that may pass.
+pub trait Failure: std::fmt::Display + Into<Error> {
+    /// What kind it is; none when trying again is useless.
+    fn retryable(&self) -> Option<Fault>;
+}
+
+impl Failure for cluster::Error {
+    fn retryable(&self) -> Option<Fault> {
+        self.is_retryable().then_some(self.fault)
+    }
+}
+
+impl Failure for StoreError {
+    fn retryable(&self) -> Option<Fault> {
+        self.is_retryable().then_some(match self {
+            Self::Server(error) => error.fault,
+            Self::Local { .. } => Fault::Transient,
+        })
+    }
 }
 
 /// The pauses of one call that is being repeated.
@@ -24,9 +49,13 @@ pub struct Pauses {
 }
 
 impl Retrier {
-    /// Repeats by `policy`, until `stop`.
-    pub const fn new(policy: Retry, stop: CancellationToken) -> Self {
-        Self { policy, stop }
+    /// Repeats by `policy`, until `stop`, and tells `status`.
+    pub const fn new(policy: Retry, status: Arc<Status>, stop: CancellationToken) -> Self {
+        Self {
+            policy,
+            status,
+            stop,
+        }
     }
 
     /// The pauses between the attempts at one call.
@@ -86,11 +115,16 @@ impl Pauses {
     ///
     /// # Errors
     /// The failure itself when it is not retryable or no attempt is left, or [`Error::Interrupted`].
-    pub async fn after(&mut self, error: cluster::Error) -> Result<(), Error> {
-        if !error.is_retryable() {
+    pub async fn after(&mut self, error: impl Failure) -> Result<(), Error> {
+        let Some(fault) = error.retryable() else {
             return Err(error.into());
-        }
+        };
         self.failures += 1;
+        let status = &self.retrier.status;
+        if let Some(place) = Fault::ALL.iter().position(|known| *known == fault) {
+            Counts::add(&status.counts.retries[place], 1);
+        }
+        status.retrying(Some(error.to_string()));
         if let Attempts::AtMost(attempts) = self.retrier.policy.attempts
             && self.failures >= attempts
         {
@@ -107,11 +141,20 @@ impl Pauses {
         });
         let pause = delays.next().unwrap_or(policy.max);
         tracing::warn!(
+            class = fault.name(),
             failures = self.failures,
             retry_in = %humantime::format_duration(rounded(pause)),
             "{error}"
         );
         self.retrier.sleep(pause).await
+    }
+}
+
+impl Drop for Pauses {
+    fn drop(&mut self) {
+        if self.failures > 0 {
+            self.retrier.status.retrying(None);
+        }
     }
 }
 

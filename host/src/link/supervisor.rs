@@ -1,18 +1,21 @@
 //! Starts the lanes of a link and waits for them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
-use super::report::{LaneReport, LinkReport};
+use super::mirror::{self, Mirrored};
+use super::report::{LaneReport, LinkReport, Status};
 use super::retry::Retrier;
 use super::topology::{self, SourceTopic};
-use super::{Error, lane};
+use super::{Board, Error, lane};
 use crate::checkpoint::{LaneKey, Writer};
 use crate::cluster::{Cluster, Connection, Partition};
 use crate::config;
-use crate::guest::Component;
+use crate::guest::{Chain, Component, Judge, Source};
 
 /// What a link is made of.
 #[derive(Debug)]
@@ -27,48 +30,80 @@ pub struct Parts {
     pub components: Arc<[Arc<Component>]>,
     /// Where checkpoints are kept.
     pub checkpoints: Arc<Writer>,
+    /// Where its lanes can be looked at.
+    pub board: Arc<Board>,
+    /// The consumer under which the lanes' offsets are mirrored to the source, and how often; none where the
+    /// checkpoints are there anyway.
+    pub mirror: Option<(String, Duration)>,
 }
 
 /// Runs a link until `stop`, or until one of its lanes fails: then the others drain and the link ends.
 pub async fn run(parts: Parts, stop: CancellationToken) -> LinkReport {
     let stop = stop.child_token();
-    let mut report = LinkReport {
-        link: parts.link.name.clone(),
-        lanes: Vec::new(),
-        error: None,
-    };
+    let mut error = None;
     match start(&parts, &stop).await {
-        Ok(mut lanes) => {
+        Ok((mut lanes, mirror)) => {
             while let Some(ended) = lanes.join_next().await {
-                let (lane, outcome) = match ended {
-                    Ok(ended) => ended,
+                let outcome = match ended {
+                    Ok(outcome) => outcome,
                     Err(failed) => std::panic::resume_unwind(failed.into_panic()),
                 };
-                report.lanes.push(lane);
-                if let Err(error) = outcome {
-                    tracing::error!(link = report.link, "{error}");
-                    report.error.get_or_insert(error);
+                if let Err(cause) = outcome {
+                    tracing::error!(link = parts.link.name, "{cause}");
+                    error.get_or_insert(cause);
                     stop.cancel();
                 }
             }
-            report
-                .lanes
-                .sort_by(|left, right| left.source.cmp(&right.source));
+            mirror.finish().await;
         }
         Err(Error::Interrupted) => {}
-        Err(error) => {
-            tracing::error!(link = report.link, "{error}");
-            report.error = Some(error);
+        Err(cause) => {
+            tracing::error!(link = parts.link.name, "{cause}");
+            error = Some(cause);
         }
     }
-    report
+    LinkReport {
+        link: parts.link.name.clone(),
+        lanes: reports(&parts.board, &parts.link.name),
+        error,
+    }
 }
 
-type Lanes = JoinSet<(LaneReport, Result<(), Error>)>;
+/// The totals of a link's lanes, in the order of their sources.
+pub fn reports(board: &Board, link: &str) -> Vec<LaneReport> {
+    let lanes = board.lanes();
+    let mut reports: Vec<_> = lanes
+        .iter()
+        .filter(|status| status.link == link)
+        .map(|status| LaneReport::from(&**status))
+        .collect();
+    reports.sort_by(|left, right| left.source.cmp(&right.source));
+    reports
+}
 
-async fn start(parts: &Parts, stop: &CancellationToken) -> Result<Lanes, Error> {
+type Lanes = JoinSet<Result<(), Error>>;
+
+/// The mirror of a link's offsets; it ends after the lanes, to store where they ended.
+struct Mirror(Option<(CancellationToken, AbortOnDropHandle<()>)>);
+
+impl Mirror {
+    async fn finish(self) {
+        if let Some((stop, task)) = self.0 {
+            stop.cancel();
+            if let Err(failed) = task.await
+                && let Ok(panic) = failed.try_into_panic()
+            {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+async fn start(parts: &Parts, stop: &CancellationToken) -> Result<(Lanes, Mirror), Error> {
     let link = &parts.link;
-    let retrier = Retrier::new(link.retry.clone(), stop.clone());
+    // Before there are lanes, what fails is the link's as a whole.
+    let status = Arc::new(Status::new(&link.name, ""));
+    let retrier = Retrier::new(link.retry.clone(), status, stop.clone());
     let mut source = Connection::new(Arc::clone(&parts.source));
     let mut destination = Connection::new(Arc::clone(&parts.destination));
     let topics = topology::discover(&mut source, &retrier, &link.source).await?;
@@ -76,13 +111,12 @@ async fn start(parts: &Parts, stop: &CancellationToken) -> Result<Lanes, Error> 
     for topic in &topics {
         topology::prepare(&mut destination, &retrier, link, topic).await?;
     }
-    let mut lanes = JoinSet::new();
+    let (mut lanes, mut mirrored) = (JoinSet::new(), Vec::new());
     for topic in &topics {
         for partition in &topic.info.partitions {
-            lanes.spawn(lane::run(
-                lane_parts(parts, topic, partition.id),
-                stop.clone(),
-            ));
+            let lane = lane_parts(parts, topic, partition.id);
+            mirrored.push(Mirrored::new(lane.key.source(), Arc::clone(&lane.status)));
+            lanes.spawn(lane::run(lane, stop.clone()));
         }
     }
     tracing::info!(
@@ -92,26 +126,34 @@ async fn start(parts: &Parts, stop: &CancellationToken) -> Result<Lanes, Error> 
         guests = ?link.guests,
         "link runs"
     );
-    Ok(lanes)
+    let mirror = parts.mirror.clone().map(|(consumer, interval)| {
+        let stop = CancellationToken::new();
+        let mirror = mirror::run(source, consumer, mirrored, interval, stop.clone());
+        (stop, AbortOnDropHandle::new(tokio::spawn(mirror)))
+    });
+    Ok((lanes, Mirror(mirror)))
 }
 
-fn lane_parts(parts: &Parts, topic: &SourceTopic, id: u32) -> lane::Parts {
+fn lane_parts(parts: &Parts, topic: &SourceTopic, id: u32) -> lane::Parts<Connection> {
     let link = &parts.link;
     let (stream, destination_topic) = topology::destination(link, topic);
+    let key = LaneKey {
+        link: link.name.clone(),
+        cluster: link.source.cluster.clone(),
+        stream: topic.stream.to_string(),
+        topic: topic.topic.to_string(),
+        partition: id,
+        destination: link.destination.cluster.clone(),
+    };
+    let source = Source {
+        cluster: key.cluster.clone(),
+        partition: key.source(),
+    };
+    let status = Arc::new(Status::new(&link.name, &source.partition.to_string()));
+    parts.board.add(Arc::clone(&status));
+    let (components, on_error) = (Arc::clone(&parts.components), link.on_error);
     lane::Parts {
-        key: LaneKey {
-            link: link.name.clone(),
-            cluster: link.source.cluster.clone(),
-            stream: topic.stream.to_string(),
-            topic: topic.topic.to_string(),
-            partition: id,
-            destination: link.destination.cluster.clone(),
-        },
-        source: Partition {
-            stream: Arc::clone(&topic.stream),
-            topic: Arc::clone(&topic.topic),
-            id,
-        },
+        key,
         default: Partition {
             stream,
             topic: destination_topic,
@@ -124,9 +166,13 @@ fn lane_parts(parts: &Parts, topic: &SourceTopic, id: u32) -> lane::Parts {
         },
         topic: Arc::clone(&topic.info),
         link: Arc::clone(link),
-        components: Arc::clone(&parts.components),
-        source_connection: Connection::new(Arc::clone(&parts.source)),
-        destination_connection: Connection::new(Arc::clone(&parts.destination)),
+        guests: Box::new(move || {
+            let chain = Chain::start(&components, source, on_error)?;
+            Ok(Box::new(chain) as Box<dyn Judge>)
+        }),
+        source: Connection::new(Arc::clone(&parts.source)),
+        destination: Connection::new(Arc::clone(&parts.destination)),
         checkpoints: Arc::clone(&parts.checkpoints),
+        status,
     }
 }

@@ -9,11 +9,11 @@ use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use super::Error;
-use super::poll::PollSize;
-use super::retry::Retrier;
+use super::retry::{Retrier, repeat};
+use super::size::PollSize;
 use crate::batch::{Identity, Outgoing, Polled};
 use crate::checkpoint::Mark;
-use crate::cluster::{Connection, Partition, PollFrom};
+use crate::cluster::{Client, Partition, PollFrom};
 
 /// Most messages and bytes that are read at once.
 const READ: (u32, usize) = (1000, 4 * 1024 * 1024);
@@ -46,15 +46,15 @@ impl Tail {
     ///
     /// # Errors
     /// [`Error`] when it cannot be read, or when the gateway stops.
-    pub async fn read(
+    pub async fn read<C: Client>(
         partition: &Partition,
         mark: &Mark,
-        connection: &mut Connection,
+        client: &mut C,
         retrier: &Retrier,
     ) -> Result<Self, Error> {
         let mut reader = Reader {
             partition,
-            connection,
+            client,
             retrier,
             size: PollSize::new(READ.0, READ.1),
         };
@@ -120,14 +120,14 @@ impl Tail {
 }
 
 /// Reads a partition at the destination.
-struct Reader<'a> {
+struct Reader<'a, C> {
     partition: &'a Partition,
-    connection: &'a mut Connection,
+    client: &'a mut C,
     retrier: &'a Retrier,
     size: PollSize,
 }
 
-impl Reader<'_> {
+impl<C: Client> Reader<'_, C> {
     /// The offset from which everything is newer than the mark. A partition that no longer has the mark's message
     /// at its place was purged or rolled back: then all of it is.
     async fn begin(&mut self, mark: &Mark) -> Result<u64, Error> {
@@ -176,15 +176,9 @@ impl Reader<'_> {
 
     /// Whether the partition is empty: it never held a message, or all of them expired.
     async fn holds_nothing(&mut self) -> Result<bool, Error> {
-        let (connection, partition) = (&mut *self.connection, self.partition);
-        let topic = super::retry::repeat!(
-            self.retrier,
-            connection.topic(&partition.stream, &partition.topic).await
-        )?;
-        let found = topic.and_then(|topic| {
-            let mut partitions = topic.partitions.into_iter();
-            partitions.find(|found| found.id == partition.id)
-        });
+        let (client, at) = (&mut *self.client, self.partition);
+        let topic = repeat!(self.retrier, client.topic(&at.stream, &at.topic).await)?;
+        let found = topic.as_ref().and_then(|topic| topic.partition(at.id));
         Ok(found.is_none_or(|found| found.messages == 0))
     }
 
@@ -194,7 +188,7 @@ impl Reader<'_> {
         let mut count = count;
         let mut pauses = self.retrier.pauses();
         loop {
-            match self.connection.poll(self.partition, from, count).await {
+            match self.client.poll(self.partition, from, count).await {
                 Ok(polled) => return Ok(polled),
                 Err(error) => {
                     self.size.shrink();

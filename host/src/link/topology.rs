@@ -7,7 +7,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::Error;
 use super::retry::{Retrier, repeat};
-use crate::cluster::{Cluster, Connection, Fault, Partition, TopicInfo};
+use crate::cluster::{Client, Cluster, Connection, Fault, Partition, TopicInfo};
 use crate::config::link;
 use crate::guest::Outcome;
 
@@ -233,9 +233,9 @@ impl Topics {
     ///
     /// # Errors
     /// As [`Topics::partitions`].
-    pub async fn learn_chosen(
+    pub async fn learn_chosen<C: Client>(
         &mut self,
-        connection: &mut Connection,
+        client: &mut C,
         outcomes: &[Outcome],
         default: &Partition,
         like: &TopicInfo,
@@ -248,12 +248,12 @@ impl Topics {
                     partitions: partition_count(like),
                     like: Some(like),
                 };
-                let Err(error) = self.partitions(connection, wanted).await else {
+                let Err(error) = self.partitions(client, wanted).await else {
                     continue;
                 };
                 let hopeless = match &error {
                     Error::Topology(_) => true,
-                    Error::Cluster(error) => error.fault == Fault::Refused,
+                    Error::Cluster(error) => error.fault == Fault::Poison,
                     _ => false,
                 };
                 if !hopeless {
@@ -272,9 +272,9 @@ impl Topics {
     ///
     /// # Errors
     /// [`Error`] when it is missing and may not be created, or when the cluster fails.
-    pub async fn partitions(
+    pub async fn partitions<C: Client>(
         &mut self,
-        connection: &mut Connection,
+        client: &mut C,
         wanted: Wanted<'_>,
     ) -> Result<u32, Error> {
         let Wanted {
@@ -287,18 +287,16 @@ impl Topics {
         if let Some(&known) = self.known.get(&key) {
             return Ok(known);
         }
-        let mut info = repeat!(self.retrier, connection.topic(stream, topic).await)?;
+        let mut info = repeat!(self.retrier, client.topic(stream, topic).await)?;
         if info.is_none() && self.create {
             info = repeat!(
                 self.retrier,
-                connection
-                    .create_like(stream, topic, partitions, like)
-                    .await
+                client.create_like(stream, topic, partitions, like).await
             )?;
             tracing::info!(%stream, %topic, partitions, "created a topic at the destination");
         }
         let Some(info) = info else {
-            let cluster = &connection.cluster().name;
+            let cluster = client.cluster();
             return Err(Error::Topology(format!(
                 "topic {stream}/{topic} does not exist at cluster `{cluster}`: create it, or set create = true"
             )));

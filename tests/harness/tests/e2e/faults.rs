@@ -89,7 +89,7 @@ async fn an_error_after_the_send_was_executed_repeats_nothing() -> Result<()> {
 #[tokio::test]
 async fn a_send_without_a_confirmation_is_looked_up() -> Result<()> {
     let report = copies_through(|setup| at_sends(setup, &Action::LoseConfirmation)).await?;
-    assert!(report.found() >= 500, "{report:?}");
+    assert!(report.found() >= 400, "{report:?}");
     Ok(())
 }
 
@@ -212,7 +212,7 @@ async fn messages_of_other_writers_do_not_disturb() -> Result<()> {
     let sluice = setup.run(&config)?;
     setup.arrived("t", 0, 1001).await?;
     let report = sluice.stop().await?;
-    assert!(report.found() > 300, "{report:?}");
+    assert!(report.found() > 100, "{report:?}");
     let delivered = setup.delivered("t", 0).await?;
     let own: Vec<_> = delivered
         .into_iter()
@@ -226,7 +226,7 @@ async fn messages_of_other_writers_do_not_disturb() -> Result<()> {
 async fn a_send_without_any_reply_is_given_up_and_looked_up() -> Result<()> {
     let silent = Rule::next(Action::Silence)
         .code(SEND_MESSAGES_CODE)
-        .after(2);
+        .after(3);
     let report = copies_through(|setup| setup.destination_broker().faults().add(silent)).await?;
     assert!(report.found() >= 100, "{report:?}");
     Ok(())
@@ -296,13 +296,20 @@ async fn messages_that_expired_at_the_destination_are_not_sent_again() -> Result
     setup.topic("t", 1).await?;
     let all = messages();
     setup.produce("t", 0, &all[..1000]).await?;
-    let config = lagging(&setup, "", "")?;
-    killed_after_send(&setup, &config, 3).await?;
-    assert!(setup.destination_broker().expire(&setup.stream, "t", 0, 10));
-    let sluice = setup.run(&config)?;
-    setup.arrived("t", 0, 990).await?;
+    let gate = Gate::default();
+    let held = Rule::next(Action::HoldReply(gate.clone()))
+        .code(SEND_MESSAGES_CODE)
+        .after(3);
+    setup.destination_broker().faults().add(held);
+    let sluice = setup.run(&setup.config("batch = { messages = 100 }", "")?)?;
+    gate.reached_by(1).await;
+    // Of the fourth batch, which holds the messages from 73 on.
+    assert!(setup.destination_broker().expire(&setup.stream, "t", 0, 80));
+    setup.destination_broker().close_connections().await;
+    setup.arrived("t", 0, 920).await?;
     sluice.stop().await?;
-    assert_eq!(setup.delivered("t", 0).await?, all[10..1000]);
+    gate.open();
+    assert_eq!(setup.delivered("t", 0).await?, all[80..1000]);
     Ok(())
 }
 
@@ -417,7 +424,7 @@ async fn messages_that_expired_before_they_were_copied_are_counted() -> Result<(
     assert!(setup.source_broker().expire(&setup.stream, "t", 0, 150));
     let mut sluice = setup.run(&config)?;
     setup.arrived("t", 0, 250).await?;
-    sluice.logged("no longer has messages").await?;
+    sluice.logged("no longer has the 50 messages").await?;
     let report = sluice.stop().await?;
     assert_eq!((report.settled(), report.gaps()), ((150, 0, 0), 50));
     assert_eq!(
