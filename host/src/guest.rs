@@ -15,20 +15,22 @@ pub use decision::{Edit, Failure, Fate, Outcome, RouteChoice, Stage};
 pub use engine::Engine;
 pub use instance::Fault;
 
+use std::pin::Pin;
+use std::sync::Arc;
+
 use crate::batch::{Frame, Polled};
 use crate::cluster::Partition;
 
 /// Decides over the batches of one source partition, in their order.
 pub trait Judge: Send {
-    /// Whether every message goes on as it is, so that there is nobody to ask.
-    fn is_empty(&self) -> bool;
-
-    /// One outcome a message. Runs as long as it must: not for a thread that has to stay responsive.
-    ///
-    /// # Errors
-    /// [`ChainError`] when nobody can be asked any more. No message is to blame.
-    fn apply(&mut self, batch: &Polled) -> Result<Vec<Outcome>, ChainError>;
+    /// One outcome a message; the judge comes back with them. An error is no message's fault: there is nobody to ask
+    /// any more.
+    fn judge(self: Box<Self>, batch: Arc<Polled>) -> Judging;
 }
+
+/// A batch that is being decided over.
+pub type Judging =
+    Pin<Box<dyn Future<Output = (Box<dyn Judge>, Result<Vec<Outcome>, ChainError>)> + Send>>;
 
 /// The source partition that a chain of guests serves.
 #[derive(Debug, Clone)]

@@ -64,14 +64,15 @@ impl<'a> Outgoing<'a> {
         if let Some(letter) = self.letter() {
             letter
         } else if self.id == 0 {
-            let (headers, payload) = (self.headers, self.payload);
-            Identity::Content(
-                self.origin_timestamp,
-                XxHash3_64::oneshot(headers) ^ XxHash3_64::oneshot(payload).rotate_left(1),
-            )
+            Identity::Content(self.origin_timestamp, self.content())
         } else {
             Identity::Message(self.id, self.origin_timestamp)
         }
+    }
+
+    /// The hash of its headers and payload.
+    pub fn content(&self) -> u64 {
+        XxHash3_64::oneshot(self.headers) ^ XxHash3_64::oneshot(self.payload).rotate_left(1)
     }
 
     fn letter(&self) -> Option<Identity> {
@@ -92,10 +93,8 @@ pub fn fits(stream: &str, topic: &str, message: &Outgoing<'_>) -> bool {
     if about <= REQUEST_LIMIT / 2 {
         return true;
     }
-    let (Ok(stream), Ok(topic)) = (
-        WireIdentifier::named(stream),
-        WireIdentifier::named(topic),
-    ) else {
+    let (Ok(stream), Ok(topic)) = (WireIdentifier::named(stream), WireIdentifier::named(topic))
+    else {
         return false;
     };
     let partitioning = WirePartitioning::PartitionId(0);

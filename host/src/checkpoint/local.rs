@@ -216,7 +216,9 @@ impl File {
 /// Checkpoints are small: a small cache holds them, and checking all of the file at every opening is quick.
 fn builder() -> redb::Builder {
     let mut builder = Database::builder();
-    builder.set_cache_size(CACHE).set_check_integrity_on_open(true);
+    builder
+        .set_cache_size(CACHE)
+        .set_check_integrity_on_open(true);
     builder
 }
 
@@ -394,7 +396,9 @@ mod tests {
                 .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |room| {
                     room.checked_sub(1)
                 });
-            taken.map(|_| ()).map_err(|_| io::ErrorKind::StorageFull.into())
+            taken
+                .map(|_| ())
+                .map_err(|_| io::ErrorKind::StorageFull.into())
         }
     }
 

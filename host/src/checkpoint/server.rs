@@ -12,7 +12,7 @@ use twox_hash::XxHash3_64;
 
 use super::store::{Store, StoreError};
 use super::{Checkpoint, LaneKey, LastSettled, Mark, Sent};
-use crate::cluster::{Client, Error, Partition, PollFrom};
+use crate::cluster::{Client, Error, Fault, Partition, PollFrom};
 
 /// Most messages that are read at once when the source is searched.
 const WINDOW: u64 = 256;
@@ -80,9 +80,15 @@ impl<C: Client> ServerStore<C> {
     }
 
     /// On the destination partition: what it confirmed to the lane.
-    fn marked(&self, key: &LaneKey) -> String {
+    fn confirmed(&self, key: &LaneKey) -> String {
         let lane = XxHash3_64::oneshot(key.to_string().as_bytes());
         format!("{}-{lane:016x}", shortened(self.consumer.clone(), 17))
+    }
+
+    /// On the destination partition: where it ended when the lane first used it, with a message of another writer.
+    fn found(&self, key: &LaneKey) -> String {
+        let lane = XxHash3_64::oneshot(key.to_string().as_bytes());
+        format!("{}-{lane:016x}-from", shortened(self.consumer.clone(), 22))
     }
 
     /// On the source partition: the lane uses a destination partition that was empty then, and so could not be marked.
@@ -104,8 +110,8 @@ impl<C: Client> ServerStore<C> {
             next_offset,
             last,
         };
-        let marked = self.marked(key);
-        if let Some(offset) = or_missing(clients.destination.stored_offset(&marked, to).await)? {
+        let confirmed = self.confirmed(key);
+        if let Some(offset) = or_missing(clients.destination.stored_offset(&confirmed, to).await)? {
             let from = PollFrom::Offset(offset);
             let polled = clients.destination.poll(to, from, 1).await?;
             let last = polled.frames().first().filter(|at| at.offset == offset);
@@ -114,6 +120,10 @@ impl<C: Client> ServerStore<C> {
                 origin_timestamp: frame.origin_timestamp,
             });
             return Ok(Some(mark(offset + 1, last)));
+        }
+        let found = self.found(key);
+        if let Some(offset) = or_missing(clients.destination.stored_offset(&found, to).await)? {
+            return Ok(Some(mark(offset + 1, None)));
         }
         let (opened, source) = (self.opened(to), key.source());
         let was_opened = clients.source.stored_offset(&opened, &source).await?;
@@ -124,7 +134,7 @@ impl<C: Client> ServerStore<C> {
 /// What does not exist yet has no offset.
 fn or_missing(found: Result<Option<u64>, Error>) -> Result<Option<u64>, Error> {
     match found {
-        Err(error) if error.fault == crate::cluster::Fault::Topology => Ok(None),
+        Err(error) if error.fault == Fault::Topology => Ok(None),
         found => found,
     }
 }
@@ -192,10 +202,18 @@ impl<C: Client> Store for ServerStore<C> {
             for mark in &checkpoint.destinations {
                 let to = mark.destination();
                 match mark.next_offset.checked_sub(1) {
-                    Some(confirmed) => {
-                        clients.store_mark(self.marked(key), to, confirmed).await?;
+                    Some(offset) => {
+                        let consumer = match mark.last {
+                            Some(_) => self.confirmed(key),
+                            None => self.found(key),
+                        };
+                        clients.store_mark(consumer, to, offset).await?;
                     }
-                    None => clients.store_at_source(self.opened(&to), &source, 0).await?,
+                    None => {
+                        clients
+                            .store_at_source(self.opened(&to), &source, 0)
+                            .await?
+                    }
                 }
             }
         }
@@ -238,7 +256,7 @@ impl<C: Client> Clients<C> {
 }
 
 /// The last settled message at the source. What the destination got last must be there, at or before it; else the
-/// source is another than it was, and so its message is given as the destination has it.
+/// source is another than it was, and its message is given as the destination has it, for the lane to compare.
 async fn last_settled<C: Client>(
     client: &mut C,
     source: &Partition,
@@ -265,13 +283,20 @@ async fn last_settled<C: Client>(
         if found {
             return Ok(newest);
         }
-        let oldest = polled.frames().first().map(|first| first.offset);
-        if begin == 0 || oldest != Some(begin) {
-            return Ok(Some(LastSettled {
-                offset: settled,
-                id: sent.id,
-                origin_timestamp: sent.origin_timestamp,
-            }));
+        match polled.frames().first() {
+            // What the destination got last may have expired here.
+            Some(oldest) if oldest.offset > begin => return Ok(newest),
+            Some(_) if begin > 0 => {}
+            Some(_) => {
+                return Ok(Some(LastSettled {
+                    offset: settled,
+                    id: sent.id,
+                    origin_timestamp: sent.origin_timestamp,
+                }));
+            }
+            None if polled.current_offset < begin => return Ok(ended_before(settled)),
+            None if holds_nothing(client, source).await? => return Ok(newest),
+            None => return Err(unreadable(client, source, begin)),
         }
         end = begin;
         window = WINDOW.min(window * 4);
@@ -283,6 +308,31 @@ async fn last_settled<C: Client>(
          source was rolled back"
     );
     Ok(newest)
+}
+
+/// A message that no source has: this one ends before it.
+fn ended_before(settled: u64) -> Option<LastSettled> {
+    Some(LastSettled {
+        offset: settled,
+        id: 0,
+        origin_timestamp: 0,
+    })
+}
+
+async fn holds_nothing<C: Client>(client: &mut C, at: &Partition) -> Result<bool, Error> {
+    let topic = client.topic(&at.stream, &at.topic).await?;
+    let found = topic.as_ref().and_then(|topic| topic.partition(at.id));
+    Ok(found.is_none_or(|found| found.messages == 0))
+}
+
+fn unreadable<C: Client>(client: &C, at: &Partition, offset: u64) -> Error {
+    Error {
+        cluster: client.cluster().to_owned(),
+        address: String::new(),
+        operation: format!("read {at} at offset {offset}"),
+        reason: "no message came where the cluster says that it has some".to_owned(),
+        fault: Fault::Transient,
+    }
 }
 
 fn count(messages: u64) -> u32 {

@@ -1,6 +1,6 @@
 //! Writes the checkpoints of all lanes together, so that a durable write is shared.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::cluster::Partition;
 #[derive(Debug)]
 pub struct Writer {
     store: Arc<dyn Store>,
-    pending: Mutex<HashMap<LaneKey, Checkpoint>>,
+    pending: Mutex<BTreeMap<LaneKey, Checkpoint>>,
     dirty: Notify,
     writing: tokio::sync::Mutex<()>,
 }
@@ -65,7 +65,7 @@ impl Writer {
     /// [`StoreError`] when it could not be written; it is kept for the next try.
     pub async fn flush(&self) -> Result<(), StoreError> {
         let _one_at_a_time = self.writing.lock().await;
-        let batch: Vec<_> = self.lock().drain().collect();
+        let batch: Vec<_> = std::mem::take(&mut *self.lock()).into_iter().collect();
         if batch.is_empty() {
             return Ok(());
         }
@@ -84,6 +84,7 @@ impl Writer {
     pub async fn run(&self, interval: Duration, stop: CancellationToken) -> Result<(), StoreError> {
         while !stop.is_cancelled() {
             tokio::select! {
+                biased;
                 () = self.dirty.notified() => {}
                 () = stop.cancelled() => break,
             }
@@ -92,6 +93,7 @@ impl Writer {
                 self.dirty.notify_one();
             }
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(interval) => {}
                 () = stop.cancelled() => break,
             }
@@ -99,7 +101,7 @@ impl Writer {
         self.flush().await
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<LaneKey, Checkpoint>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<LaneKey, Checkpoint>> {
         // A map is whole at any time, also if a thread panicked while it held the lock.
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }

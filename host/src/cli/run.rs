@@ -47,7 +47,9 @@ pub fn execute(arguments: &Arguments) -> Result<Exit, (Exit, anyhow::Error)> {
         return Err((Exit::Checkpoint, error.into()));
     }
     let failure = ended
-        .reports.iter().find_map(|report| report.error.as_ref());
+        .reports
+        .iter()
+        .find_map(|report| report.error.as_ref());
     Ok(failure.map_or(Exit::Success, Exit::from))
 }
 

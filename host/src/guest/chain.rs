@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::component::Component;
 use super::decision::{Decision, Failure, Fate, Outcome, Stage};
 use super::instance::{Decisions, Fault, Instance};
-use super::{Judge, Source, View};
+use super::{Judge, Judging, Source, View};
 use crate::batch::Polled;
+use crate::blocking;
 use crate::config::link::OnError;
 
 /// A guest that cannot be started, which is no message's fault.
@@ -56,15 +57,18 @@ impl Chain {
         }
         Ok(chain)
     }
-}
 
-impl Judge for Chain {
-    fn is_empty(&self) -> bool {
+    /// Whether there is no guest, so that every message goes on as it is.
+    pub const fn is_empty(&self) -> bool {
         self.guests.is_empty()
     }
 
-    /// Asks every guest about every message of `batch` that the guests before let through.
-    fn apply(&mut self, batch: &Polled) -> Result<Vec<Outcome>, ChainError> {
+    /// Asks every guest about every message of `batch` that the guests before let through. The result has one
+    /// outcome a message. Runs as long as the guests do: not for a thread that must stay responsive.
+    ///
+    /// # Errors
+    /// [`ChainError`] when a guest failed and cannot be started again. No message is to blame.
+    pub fn apply(&mut self, batch: &Polled) -> Result<Vec<Outcome>, ChainError> {
         let frames = batch.frames();
         let mut outcomes = vec![Outcome::default(); frames.len()];
         for (component, instance) in &mut self.guests {
@@ -108,6 +112,19 @@ impl Judge for Chain {
             }
         }
         Ok(outcomes)
+    }
+}
+
+impl Judge for Chain {
+    fn judge(mut self: Box<Self>, batch: Arc<Polled>) -> Judging {
+        if self.is_empty() {
+            let outcomes = vec![Outcome::default(); batch.frames().len()];
+            return Box::pin(std::future::ready((self as Box<dyn Judge>, Ok(outcomes))));
+        }
+        Box::pin(blocking(move || {
+            let outcomes = self.apply(&batch);
+            (self as Box<dyn Judge>, outcomes)
+        }))
     }
 }
 

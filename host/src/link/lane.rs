@@ -1,5 +1,6 @@
 //! The lane: the ordered work of one source partition. Poll, ask the guests, route, send, settle.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,6 @@ use super::retry::Retrier;
 use super::size::PollSize;
 use super::topology::{Topics, Wanted};
 use crate::batch::{FRAME_LIMIT, Polled};
-use crate::blocking;
 use crate::checkpoint::{Checkpoint, LaneKey, LastSettled, Writer};
 use crate::cluster::{Client, Partition, TopicInfo};
 use crate::config;
@@ -33,7 +33,7 @@ pub struct Parts<C> {
     pub topic: Arc<TopicInfo>,
     /// The link's configuration.
     pub link: Arc<config::Link>,
-    /// Starts the link's guests for the source partition.
+    /// The link's guests, started for the source partition.
     pub guests: StartGuests,
     /// For polling alone.
     pub source: C,
@@ -45,8 +45,8 @@ pub struct Parts<C> {
     pub status: Arc<Status>,
 }
 
-/// Starts guests; may take long.
-pub type StartGuests = Box<dyn FnOnce() -> Result<Box<dyn Judge>, ChainError> + Send>;
+/// Guests that are being started.
+pub type StartGuests = Pin<Box<dyn Future<Output = Result<Box<dyn Judge>, ChainError>> + Send>>;
 
 /// The ordered work of one source partition.
 struct Lane<C> {
@@ -112,7 +112,7 @@ async fn start<C: Client>(
     };
     tracing::info!(lane = %ledger.key, next_offset = checkpoint.next_offset, "lane starts");
     status.settled(checkpoint.next_offset);
-    let guests = blocking(parts.guests).await?;
+    let guests = parts.guests.await?;
     let bytes = usize::try_from(link.batch.bytes.as_u64()).unwrap_or(FRAME_LIMIT);
     let poller = Poller {
         client: parts.source,
@@ -218,17 +218,8 @@ impl<C: Client> Lane<C> {
     }
 
     async fn ask_guests(&mut self, batch: &Arc<Polled>) -> Result<Vec<Outcome>, Error> {
-        let mut guests = self.guests.take().expect("put back after every batch");
-        if guests.is_empty() {
-            self.guests = Some(guests);
-            return Ok(vec![Outcome::default(); batch.frames().len()]);
-        }
-        let batch = Arc::clone(batch);
-        let (guests, outcomes) = blocking(move || {
-            let outcomes = guests.apply(&batch);
-            (guests, outcomes)
-        })
-        .await;
+        let guests = self.guests.take().expect("put back after every batch");
+        let (guests, outcomes) = guests.judge(Arc::clone(batch)).await;
         self.guests = Some(guests);
         Ok(outcomes?)
     }

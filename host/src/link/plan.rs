@@ -85,7 +85,10 @@ impl Router {
             }
             outcome.failed = true;
             if self.on_error == OnError::Forward && outcome.edit.take().is_some() {
-                tracing::warn!(offset = frame.offset, "too large after a guest; sent as it was");
+                tracing::warn!(
+                    offset = frame.offset,
+                    "too large after a guest; sent as it was"
+                );
                 if self.all_fit(batch, frame, outcome) {
                     continue;
                 }

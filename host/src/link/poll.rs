@@ -72,6 +72,7 @@ impl<C: Client> Poller<C> {
         let (sender, receiver) = mpsc::channel(AHEAD);
         tokio::spawn(async move {
             tokio::select! {
+                biased;
                 // A poll that is cut short has no effect at the source.
                 () = stop.cancelled() => {}
                 () = sender.closed() => {}
@@ -152,7 +153,9 @@ impl<C: Client> Poller<C> {
         self.size.learn(&polled);
         let due = self.place.next_offset;
         if !polled.is_empty() {
-            return self.check_order(&polled).map(|()| Finding::Messages(polled));
+            return self
+                .check_order(&polled)
+                .map(|()| Finding::Messages(polled));
         }
         if due > polled.current_offset.saturating_add(1) {
             return Ok(Finding::Reset(format!(
@@ -298,8 +301,5 @@ impl<C: Client> Poller<C> {
 }
 
 async fn send(sender: &mpsc::Sender<Result<Event, Error>>, event: Event) -> Result<(), Error> {
-    sender
-        .send(Ok(event))
-        .await
-        .map_err(|_| Error::Interrupted)
+    sender.send(Ok(event)).await.map_err(|_| Error::Interrupted)
 }

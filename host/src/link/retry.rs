@@ -85,8 +85,9 @@ impl Retrier {
     /// [`Error::Interrupted`] when the gateway stops first.
     pub async fn sleep(&self, pause: Duration) -> Result<(), Error> {
         tokio::select! {
-            () = tokio::time::sleep(pause) => Ok(()),
+            biased;
             () = self.stop.cancelled() => Err(Error::Interrupted),
+            () = tokio::time::sleep(pause) => Ok(()),
         }
     }
 }

@@ -12,6 +12,7 @@ use super::report::{LaneReport, LinkReport, Status};
 use super::retry::Retrier;
 use super::topology::{self, SourceTopic};
 use super::{Board, Error, lane};
+use crate::blocking;
 use crate::checkpoint::{LaneKey, Writer};
 use crate::cluster::{Cluster, Connection, Partition};
 use crate::config;
@@ -166,10 +167,10 @@ fn lane_parts(parts: &Parts, topic: &SourceTopic, id: u32) -> lane::Parts<Connec
         },
         topic: Arc::clone(&topic.info),
         link: Arc::clone(link),
-        guests: Box::new(move || {
+        guests: Box::pin(blocking(move || {
             let chain = Chain::start(&components, source, on_error)?;
             Ok(Box::new(chain) as Box<dyn Judge>)
-        }),
+        })),
         source: Connection::new(Arc::clone(&parts.source)),
         destination: Connection::new(Arc::clone(&parts.destination)),
         checkpoints: Arc::clone(&parts.checkpoints),

@@ -4,8 +4,8 @@
 //! messages that are due are there already? The tail answers it for each of them, with messages of other writers in
 //! between, and also when part of it has expired, or when the partition was purged or rolled back meanwhile.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use super::Error;
@@ -24,10 +24,17 @@ const READ_FAULT_PAUSE: Duration = Duration::from_millis(100);
 /// The messages of a destination partition since a mark.
 #[derive(Debug)]
 pub struct Tail {
-    /// How often each message is there, and the offset after its first copy.
-    stored: HashMap<Identity, (u32, u64)>,
+    /// The copies of each message that are there, in their order.
+    stored: HashMap<Identity, VecDeque<Copy>>,
     /// Whether the oldest part has expired, so that the first messages may be missing although they were delivered.
     begins_late: bool,
+}
+
+#[derive(Debug)]
+struct Copy {
+    offset: u64,
+    /// Hash of its headers and payload.
+    content: u64,
 }
 
 /// Which of the messages that were due are there.
@@ -77,8 +84,11 @@ impl Tail {
                     headers: read.headers(frame),
                     payload: read.payload(frame),
                 };
-                let entry = tail.stored.entry(message.identity());
-                entry.or_insert((0, frame.offset + 1)).0 += 1;
+                let copies = tail.stored.entry(message.identity()).or_default();
+                copies.push_back(Copy {
+                    offset: frame.offset,
+                    content: message.content(),
+                });
             }
         }
         Ok(tail)
@@ -106,10 +116,11 @@ impl Tail {
                         sorted.found += sorted.missing.len();
                         sorted.missing.clear();
                     }
-                    sorted.found += 1;
-                    sorted.last = Some((*message, entry.get().1));
-                    entry.get_mut().0 -= 1;
-                    if entry.get().0 == 0 {
+                    if let Some(offset) = take(entry.get_mut(), message) {
+                        sorted.found += 1;
+                        sorted.last = Some((*message, offset + 1));
+                    }
+                    if entry.get().is_empty() {
                         entry.remove();
                     }
                 }
@@ -117,6 +128,20 @@ impl Tail {
         }
         sorted
     }
+}
+
+/// Takes the copy that a message is, and returns its offset. Where several messages share an identity they arrived in
+/// the order in which they are due, but the source may have lost the first ones since: then the content tells. A
+/// guest may have changed that, so a copy with another content is better than none.
+fn take(copies: &mut VecDeque<Copy>, message: &Outgoing<'_>) -> Option<u64> {
+    let place = if copies.len() == 1 {
+        0
+    } else {
+        let content = message.content();
+        let mut contents = copies.iter().map(|copy| copy.content);
+        contents.position(|copy| copy == content).unwrap_or(0)
+    };
+    copies.drain(..=place).next_back().map(|copy| copy.offset)
 }
 
 /// Reads a partition at the destination.
