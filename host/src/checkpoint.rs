@@ -79,7 +79,8 @@ pub struct Checkpoint {
 pub struct LastSettled {
     /// Its offset at the source.
     pub offset: u64,
-    /// Its id; 0 when it has none.
+    /// Its id; 0 when it has none. Written in hexadecimal: many readers of JSON round such numbers.
+    #[serde(with = "hexadecimal")]
     pub id: u128,
     /// Its time of production, in microseconds since the Unix epoch.
     pub origin_timestamp: u64,
@@ -113,7 +114,8 @@ pub struct Mark {
 /// What tells a message that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
-    /// Its id; 0 when it has none.
+    /// Its id; 0 when it has none. Written in hexadecimal: many readers of JSON round such numbers.
+    #[serde(with = "hexadecimal")]
     pub id: u128,
     /// Its time of production, in microseconds since the Unix epoch.
     pub origin_timestamp: u64,
@@ -127,5 +129,19 @@ impl Mark {
             topic: self.topic.as_str().into(),
             id: self.partition,
         }
+    }
+}
+
+mod hexadecimal {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub fn serialize<S: Serializer>(id: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{id:032x}"))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u128::from_str_radix(&text, 16)
+            .map_err(|_| de::Error::custom(format!("`{text}` is no hexadecimal id")))
     }
 }

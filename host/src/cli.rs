@@ -1,14 +1,18 @@
 //! The command line.
 
+mod checkpoint;
 mod exit;
 mod logging;
 mod run;
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub use exit::Exit;
+
+use crate::config::{self, Config};
 
 /// Replicates Apache Iggy streams from one cluster to another and runs WebAssembly guests over every message.
 ///
@@ -47,6 +51,15 @@ enum Command {
     /// what each lane did, as a table on a terminal and as JSON elsewhere. A second signal ends it at once. Either
     /// way the next start goes on after the last settled message.
     Run(run::Arguments),
+    /// Show, set, export and import how far lanes are, while the gateway is stopped.
+    Checkpoint(checkpoint::Arguments),
+}
+
+/// The configuration in `path`, with the environment's overrides.
+fn load(path: &Path) -> Result<Config, config::Error> {
+    let environment = std::env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
+    config::load(path, environment)
 }
 
 /// Runs the command; returns how the process ends. Errors go to stderr.
@@ -55,9 +68,21 @@ pub fn execute(arguments: Arguments) -> Exit {
         eprintln!("sluice: {error}");
         return Exit::Usage;
     }
-    let outcome = match arguments.command {
-        Command::Run(arguments) => run::execute(&arguments),
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("sluice: cannot start the runtime: {error}");
+            return Exit::Unexpected;
+        }
     };
+    let outcome = runtime.block_on(async {
+        match &arguments.command {
+            Command::Run(arguments) => run::execute(arguments).await,
+            Command::Checkpoint(arguments) => checkpoint::execute(arguments).await,
+        }
+    });
+    // What still blocks, such as a guest in an endless loop, must not hold up the end.
+    runtime.shutdown_background();
     outcome.unwrap_or_else(|(exit, error)| {
         let colour = std::io::stderr().is_terminal();
         let (red, plain) = if colour {

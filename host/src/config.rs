@@ -9,6 +9,7 @@ mod secret;
 mod validate;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub use secret::{Secret, SecretError, SecretText};
 pub struct Config {
     /// The process itself.
     pub gateway: Gateway,
+    /// The admin listener; none when left out.
+    pub admin: Option<Admin>,
     /// Iggy clusters by name.
     #[serde(default)]
     pub clusters: BTreeMap<String, Cluster>,
@@ -60,6 +63,14 @@ pub struct Gateway {
     /// After a signal, how long lanes may take to deliver what they polled before they are cut off.
     #[serde(default = "Gateway::default_drain_timeout", with = "humantime_serde")]
     pub drain_timeout: Duration,
+}
+
+/// The admin listener.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Admin {
+    /// `host:port` to listen on, a loopback address.
+    pub address: SocketAddr,
 }
 
 /// Where checkpoints are kept.

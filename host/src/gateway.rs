@@ -7,10 +7,11 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::admin::{self, ListenError};
 use crate::blocking;
-use crate::checkpoint::{LocalStore, ServerStore, StoreError, Writer, consumer_name};
-use crate::cluster::{Cluster, Connection};
-use crate::config::{CheckpointStore, Config};
+use crate::checkpoint::{LaneKey, LocalStore, ServerStore, StoreError, Writer, consumer_name};
+use crate::cluster::{Cluster, Connection, Partition};
+use crate::config::{self, CheckpointStore, Config};
 use crate::guest::{Component, Engine, LoadError};
 use crate::link::{self, Board, LinkReport};
 
@@ -26,6 +27,9 @@ pub enum Error {
     /// The checkpoint store failed.
     #[error(transparent)]
     Checkpoint(#[from] StoreError),
+    /// The admin address cannot be used.
+    #[error(transparent)]
+    Admin(#[from] ListenError),
 }
 
 /// How a gateway ended.
@@ -47,16 +51,25 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error
     let clusters = clusters(&config);
     let store = Checkpoints::open(&config)?;
     let board = Arc::new(Board::default());
+    // It answers until everything else has ended.
+    let admin_stop = CancellationToken::new();
+    let _admin = match &config.admin {
+        Some(admin) => {
+            let (board, stop) = (Arc::clone(&board), admin_stop.clone());
+            Some(admin::start(admin.address, board, stop).await?)
+        }
+        None => None,
+    };
     let drain_timeout = config.gateway.drain_timeout;
     let mut names: Vec<_> = config.links.iter().map(|link| link.name.clone()).collect();
     let (mut writers, mut links) = (Vec::new(), JoinSet::new());
-    for link in config.links {
+    for link in &config.links {
         let (source, destination) = (
             Arc::clone(&clusters[&link.source.cluster]),
             Arc::clone(&clusters[&link.destination.cluster]),
         );
         let consumer = consumer_name(&config.gateway.name, &link.name);
-        let (writer, mirrored) = store.writer(&consumer, &source, &destination);
+        let (writer, mirrored) = store.writer(&config, link);
         writers.push(Arc::clone(&writer));
         let parts = link::Parts {
             source,
@@ -69,7 +82,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error
             checkpoints: writer,
             board: Arc::clone(&board),
             mirror: mirrored.then_some((consumer, config.gateway.mirror_interval)),
-            link: Arc::new(link),
+            link: Arc::new(link.clone()),
         };
         links.spawn(link::run(parts, stop.clone()));
     }
@@ -138,20 +151,11 @@ impl Checkpoints {
     }
 
     /// The writer of a link, and whether its offsets are worth mirroring to the source.
-    fn writer(
-        &self,
-        consumer: &str,
-        source: &Arc<Cluster>,
-        destination: &Arc<Cluster>,
-    ) -> (Arc<Writer>, bool) {
+    fn writer(&self, config: &Config, link: &config::Link) -> (Arc<Writer>, bool) {
         match self {
             Self::Local(writer) => (Arc::clone(writer), true),
             Self::Server => {
-                let store = ServerStore::new(
-                    consumer.to_owned(),
-                    Connection::new(Arc::clone(source)),
-                    Connection::new(Arc::clone(destination)),
-                );
+                let store = server_store(config, link);
                 (Arc::new(Writer::new(Arc::new(store))), false)
             }
         }
@@ -184,18 +188,39 @@ impl WriterTasks {
 }
 
 fn clusters(config: &Config) -> BTreeMap<String, Arc<Cluster>> {
-    config
-        .clusters
-        .iter()
-        .map(|(name, cluster)| {
-            let cluster = Cluster {
-                name: name.clone(),
-                config: cluster.clone(),
-                consumer: format!("sluice-{}", config.gateway.name),
-            };
-            (name.clone(), Arc::new(cluster))
-        })
+    let names = config.clusters.keys();
+    names
+        .map(|name| (name.clone(), cluster(config, name)))
         .collect()
+}
+
+fn cluster(config: &Config, name: &str) -> Arc<Cluster> {
+    Arc::new(Cluster {
+        name: name.to_owned(),
+        config: config.clusters[name].clone(),
+        consumer: format!("sluice-{}", config.gateway.name),
+    })
+}
+
+/// The store of a link's checkpoints at its clusters.
+pub fn server_store(config: &Config, link: &config::Link) -> ServerStore<Connection> {
+    let connection = |name: &str| Connection::new(cluster(config, name));
+    ServerStore::new(
+        consumer_name(&config.gateway.name, &link.name),
+        connection(&link.source.cluster),
+        connection(&link.destination.cluster),
+    )
+}
+
+/// The lanes that a link has at its source now, and where each delivers unless a guest routes elsewhere.
+///
+/// # Errors
+/// [`link::Error`] when the source cannot be read, or has nothing for the link.
+pub async fn lanes(
+    config: &Config,
+    link: &config::Link,
+) -> Result<Vec<(LaneKey, Partition)>, link::Error> {
+    link::lanes(link, cluster(config, &link.source.cluster)).await
 }
 
 /// Compiles each guest that a link uses, once.

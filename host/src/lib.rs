@@ -4,6 +4,7 @@
 //! [`guest`]s, routes and sends it, and settles it in the [`checkpoint`]. [`gateway`] puts the parts together
 //! from a [`config`].
 
+pub mod admin;
 pub mod batch;
 pub mod checkpoint;
 pub mod cli;

@@ -20,4 +20,4 @@ mod topology;
 pub use board::Board;
 pub use error::Error;
 pub use report::{Alert, Counts, LaneReport, LinkReport, State, Status};
-pub use supervisor::{Parts, reports, run};
+pub use supervisor::{Parts, lanes, reports, run, usual_destination};

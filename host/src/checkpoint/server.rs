@@ -196,8 +196,12 @@ impl<C: Client> Store for ServerStore<C> {
                     let consumer = self.consumer.clone();
                     clients.store_at_source(consumer, &source, settled).await?;
                 }
-                None if checkpoint.destinations.is_empty() => {}
-                None => clients.store_at_source(self.began(), &source, 0).await?,
+                None => {
+                    clients.forget_at_source(&self.consumer, &source).await?;
+                    if !checkpoint.destinations.is_empty() {
+                        clients.store_at_source(self.began(), &source, 0).await?;
+                    }
+                }
             }
             for mark in &checkpoint.destinations {
                 let to = mark.destination();
@@ -235,6 +239,13 @@ impl<C: Client> Clients<C> {
         self.source.store_offset(&place.0, source, offset).await?;
         self.stored.insert(place, offset);
         Ok(())
+    }
+
+    /// An offset cannot say that nothing is settled; its absence does.
+    async fn forget_at_source(&mut self, consumer: &str, source: &Partition) -> Result<(), Error> {
+        let place = (consumer.to_owned(), source.clone());
+        self.stored.remove(&place);
+        self.source.forget_offset(consumer, source).await
     }
 
     async fn store_mark(

@@ -36,6 +36,7 @@ impl From<&gateway::Error> for Exit {
         match error {
             gateway::Error::Load(_) | gateway::Error::Engine(_) => Self::Guest,
             gateway::Error::Checkpoint(_) => Self::Checkpoint,
+            gateway::Error::Admin(_) => Self::Usage,
         }
     }
 }

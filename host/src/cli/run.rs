@@ -9,8 +9,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::Exit;
+use crate::gateway;
 use crate::link::LinkReport;
-use crate::{config, gateway};
 
 /// Arguments of `sluice run`.
 #[derive(Debug, clap::Args)]
@@ -24,24 +24,14 @@ pub struct Arguments {
 ///
 /// # Errors
 /// The exit code and its reason when the gateway cannot start or save its checkpoints.
-pub fn execute(arguments: &Arguments) -> Result<Exit, (Exit, anyhow::Error)> {
-    let environment = std::env::vars_os()
-        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
-    let config = config::load(&arguments.config, environment)
-        .map_err(|error| (Exit::Usage, error.into()))?;
+pub async fn execute(arguments: &Arguments) -> Result<Exit, (Exit, anyhow::Error)> {
+    let config = super::load(&arguments.config).map_err(|error| (Exit::Usage, error.into()))?;
     let unexpected = |error| (Exit::Unexpected, error);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")
-        .map_err(unexpected)?;
-    let ended = runtime.block_on(async {
-        let stop = CancellationToken::new();
-        stop_on_signals(stop.clone()).map_err(unexpected)?;
-        gateway::run(config, stop)
-            .await
-            .map_err(|error| (Exit::from(&error), error.into()))
-    })?;
+    let stop = CancellationToken::new();
+    stop_on_signals(stop.clone()).map_err(unexpected)?;
+    let ended = gateway::run(config, stop)
+        .await
+        .map_err(|error| (Exit::from(&error), error.into()))?;
     print(&ended.reports).map_err(unexpected)?;
     if let Some(error) = ended.unsaved {
         return Err((Exit::Checkpoint, error.into()));

@@ -60,6 +60,13 @@ pub trait Client: Send + 'static {
         partition: &Partition,
         offset: u64,
     ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Forgets what `consumer` stored on a partition, if it did.
+    fn forget_offset(
+        &mut self,
+        consumer: &str,
+        partition: &Partition,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 impl Client for Connection {
@@ -116,5 +123,9 @@ impl Client for Connection {
     ) -> Result<(), Error> {
         self.store_consumer_offset(consumer, partition, offset)
             .await
+    }
+
+    async fn forget_offset(&mut self, consumer: &str, partition: &Partition) -> Result<(), Error> {
+        self.delete_consumer_offset(consumer, partition).await
     }
 }

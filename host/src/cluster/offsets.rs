@@ -1,11 +1,14 @@
 //! Consumer offsets that the cluster stores. In wire form: the SDK's own calls ask a cluster of several nodes for
 //! routes first, which servers of the same line do not know.
 
+use iggy::prelude::IggyError;
 use iggy_binary_protocol::codec::{WireDecode, WireEncode};
-use iggy_binary_protocol::codes::{GET_CONSUMER_OFFSET_CODE, STORE_CONSUMER_OFFSET_CODE};
+use iggy_binary_protocol::codes::{
+    DELETE_CONSUMER_OFFSET_CODE, GET_CONSUMER_OFFSET_CODE, STORE_CONSUMER_OFFSET_CODE,
+};
 use iggy_binary_protocol::primitives::ack_level::AckLevel;
 use iggy_binary_protocol::requests::consumer_offsets::{
-    GetConsumerOffsetRequest, StoreConsumerOffsetRequest,
+    DeleteConsumerOffsetRequest, GetConsumerOffsetRequest, StoreConsumerOffsetRequest,
 };
 use iggy_binary_protocol::responses::consumer_offsets::get_consumer_offset::ConsumerOffsetResponse;
 use iggy_binary_protocol::{WireConsumer, WireIdentifier};
@@ -59,6 +62,29 @@ impl Connection {
                 .send_binary_request(STORE_CONSUMER_OFFSET_CODE, request.to_bytes())
                 .await?;
             Ok(())
+        })
+        .await
+    }
+
+    pub(super) async fn delete_consumer_offset(
+        &mut self,
+        consumer: &str,
+        partition: &Partition,
+    ) -> Result<(), Error> {
+        let operation = format!("delete the offset of consumer {consumer} on {partition}");
+        self.call(operation, |client| async move {
+            let request = DeleteConsumerOffsetRequest {
+                consumer: WireConsumer::consumer(WireIdentifier::named(consumer)?),
+                stream_id: WireIdentifier::named(&*partition.stream)?,
+                topic_id: WireIdentifier::named(&*partition.topic)?,
+                partition_id: Some(partition.id),
+                ack: AckLevel::Quorum,
+            };
+            let code = DELETE_CONSUMER_OFFSET_CODE;
+            match client.send_binary_request(code, request.to_bytes()).await {
+                Ok(_) | Err(IggyError::ConsumerOffsetNotFound(_)) => Ok(()),
+                Err(error) => Err(error.into()),
+            }
         })
         .await
     }

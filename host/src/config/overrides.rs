@@ -6,7 +6,7 @@
 use toml::{Table, Value};
 
 const PREFIX: &str = "SLUICE_";
-const SECTIONS: [&str; 4] = ["GATEWAY", "CLUSTERS", "GUESTS", "LINKS"];
+const SECTIONS: [&str; 5] = ["GATEWAY", "ADMIN", "CLUSTERS", "GUESTS", "LINKS"];
 
 /// An environment variable that does not lead to a key.
 #[derive(Debug, thiserror::Error)]

@@ -15,6 +15,19 @@ pub fn problems(config: &Config) -> Vec<String> {
     if config.gateway.name.is_empty() || config.gateway.name.len() > 200 {
         problems.push("gateway.name must have 1 to 200 bytes".to_owned());
     }
+    if config.gateway.checkpoint_interval.is_zero() || config.gateway.mirror_interval.is_zero() {
+        problems.push(
+            "gateway.checkpoint_interval and gateway.mirror_interval must be above 0".to_owned(),
+        );
+    }
+    if let Some(admin) = &config.admin
+        && !admin.address.ip().is_loopback()
+    {
+        problems.push(format!(
+            "admin.address {} can be reached from elsewhere, and nobody has to log in: use a loopback address",
+            admin.address
+        ));
+    }
     for (name, cluster) in &config.clusters {
         problems.extend(cluster_problem(name, cluster));
     }

@@ -20,6 +20,14 @@ impl Board {
         self.lock().clone()
     }
 
+    /// Names of the links with lanes, in their order.
+    pub fn links(&self) -> Vec<String> {
+        let mut links: Vec<_> = self.lock().iter().map(|lane| lane.link.clone()).collect();
+        links.sort_unstable();
+        links.dedup();
+        links
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Status>>> {
         // A list is whole at any time, also if a thread panicked while it held the lock.
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)

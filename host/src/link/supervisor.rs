@@ -135,17 +135,57 @@ async fn start(parts: &Parts, stop: &CancellationToken) -> Result<(Lanes, Mirror
     Ok((lanes, Mirror(mirror)))
 }
 
-fn lane_parts(parts: &Parts, topic: &SourceTopic, id: u32) -> lane::Parts<Connection> {
-    let link = &parts.link;
-    let (stream, destination_topic) = topology::destination(link, topic);
-    let key = LaneKey {
+/// The lanes that a link has at its source now, and where each delivers unless a guest routes elsewhere.
+///
+/// # Errors
+/// [`Error`] when the source cannot be read, or has nothing for the link.
+pub async fn lanes(
+    link: &config::Link,
+    source: Arc<Cluster>,
+) -> Result<Vec<(LaneKey, Partition)>, Error> {
+    let retry = config::link::Retry {
+        attempts: config::link::Attempts::AtMost(3),
+        ..link.retry.clone()
+    };
+    let status = Arc::new(Status::new(&link.name, ""));
+    let retrier = Retrier::new(retry, status, CancellationToken::new());
+    let mut source = Connection::new(source);
+    let topics = topology::discover(&mut source, &retrier, &link.source).await?;
+    let mut lanes = Vec::new();
+    for topic in &topics {
+        for partition in &topic.info.partitions {
+            let key = lane_key(link, topic, partition.id);
+            let usual = usual_destination(link, &key);
+            lanes.push((key, usual));
+        }
+    }
+    Ok(lanes)
+}
+
+/// Where a lane delivers unless a guest routes elsewhere.
+pub fn usual_destination(link: &config::Link, lane: &LaneKey) -> Partition {
+    let (stream, topic) = topology::destination(link, &lane.stream, &lane.topic);
+    Partition {
+        stream,
+        topic,
+        id: lane.partition,
+    }
+}
+
+fn lane_key(link: &config::Link, topic: &SourceTopic, id: u32) -> LaneKey {
+    LaneKey {
         link: link.name.clone(),
         cluster: link.source.cluster.clone(),
         stream: topic.stream.to_string(),
         topic: topic.topic.to_string(),
         partition: id,
         destination: link.destination.cluster.clone(),
-    };
+    }
+}
+
+fn lane_parts(parts: &Parts, topic: &SourceTopic, id: u32) -> lane::Parts<Connection> {
+    let link = &parts.link;
+    let key = lane_key(link, topic, id);
     let source = Source {
         cluster: key.cluster.clone(),
         partition: key.source(),
@@ -154,12 +194,8 @@ fn lane_parts(parts: &Parts, topic: &SourceTopic, id: u32) -> lane::Parts<Connec
     parts.board.add(Arc::clone(&status));
     let (components, on_error) = (Arc::clone(&parts.components), link.on_error);
     lane::Parts {
+        default: usual_destination(link, &key),
         key,
-        default: Partition {
-            stream,
-            topic: destination_topic,
-            id,
-        },
         dead_letters: Partition {
             stream: link.dead_letter.stream.as_str().into(),
             topic: link.dead_letter.topic.as_str().into(),

@@ -115,10 +115,13 @@ pub fn refuse_loop(
     let (streams, exclude) = (globs(&link.source.streams)?, globs(&link.source.exclude)?);
     let selected = globs(&link.source.topics)?;
     let letters = &link.dead_letter;
-    let written = topics.iter().map(|topic| destination(link, topic)).chain([(
-        letters.stream.as_str().into(),
-        letters.topic.as_str().into(),
-    )]);
+    let written = topics
+        .iter()
+        .map(|topic| destination(link, &topic.stream, &topic.topic))
+        .chain([(
+            letters.stream.as_str().into(),
+            letters.topic.as_str().into(),
+        )]);
     for (stream, topic) in written {
         let reads = streams.is_match(&*stream) && selected.is_match(&*topic);
         if reads && !exclude.is_match(&*topic) {
@@ -133,11 +136,11 @@ pub fn refuse_loop(
 }
 
 /// The destination names of a source topic, by the link's templates.
-pub fn destination(link: &link::Link, topic: &SourceTopic) -> (Arc<str>, Arc<str>) {
+pub fn destination(link: &link::Link, stream: &str, topic: &str) -> (Arc<str>, Arc<str>) {
     let fill = |template: &str| -> Arc<str> {
         template
-            .replace("{stream}", &topic.stream)
-            .replace("{topic}", &topic.topic)
+            .replace("{stream}", stream)
+            .replace("{topic}", topic)
             .replace("{cluster}", &link.source.cluster)
             .into()
     };
@@ -157,7 +160,7 @@ pub async fn prepare(
     link: &link::Link,
     source: &SourceTopic,
 ) -> Result<(), Error> {
-    let (stream, topic) = destination(link, source);
+    let (stream, topic) = destination(link, &source.stream, &source.topic);
     let needed = partition_count(&source.info);
     let wanted = Wanted {
         stream: &stream,

@@ -354,4 +354,13 @@ impl Client for SimulatedClient {
         })
         .await
     }
+
+    async fn forget_offset(&mut self, consumer: &str, partition: &Partition) -> Result<(), Error> {
+        let key = (1, consumer.as_bytes().to_vec());
+        self.call(|state, _| {
+            state.partition(partition)?.offsets.remove(&key);
+            Ok(())
+        })
+        .await
+    }
 }

@@ -115,7 +115,11 @@ impl fmt::Display for Scenario {
             self.batch_messages,
             self.batch_bytes,
             self.checkpoint_interval,
-            if self.server_store { "at the clusters" } else { "in a local store" },
+            if self.server_store {
+                "at the clusters"
+            } else {
+                "in a local store"
+            },
             self.guests
         )
     }
