@@ -68,8 +68,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error
             Arc::clone(&clusters[&link.source.cluster]),
             Arc::clone(&clusters[&link.destination.cluster]),
         );
-        let consumer = consumer_name(&config.gateway.name, &link.name);
-        let (writer, mirrored) = store.writer(&config, link);
+        let writer = store.writer(&config, link);
         writers.push(Arc::clone(&writer));
         let parts = link::Parts {
             source,
@@ -81,7 +80,8 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error
                 .collect(),
             checkpoints: writer,
             board: Arc::clone(&board),
-            mirror: mirrored.then_some((consumer, config.gateway.mirror_interval)),
+            consumer: consumer_name(&config.gateway.name, &link.name),
+            mirror_interval: config.gateway.mirror_interval,
             link: Arc::new(link.clone()),
         };
         links.spawn(link::run(parts, stop.clone()));
@@ -150,14 +150,11 @@ impl Checkpoints {
         })
     }
 
-    /// The writer of a link, and whether its offsets are worth mirroring to the source.
-    fn writer(&self, config: &Config, link: &config::Link) -> (Arc<Writer>, bool) {
+    /// The writer of a link.
+    fn writer(&self, config: &Config, link: &config::Link) -> Arc<Writer> {
         match self {
-            Self::Local(writer) => (Arc::clone(writer), true),
-            Self::Server => {
-                let store = server_store(config, link);
-                (Arc::new(Writer::new(Arc::new(store))), false)
-            }
+            Self::Local(writer) => Arc::clone(writer),
+            Self::Server => Arc::new(Writer::new(Arc::new(server_store(config, link)))),
         }
     }
 }

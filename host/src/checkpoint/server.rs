@@ -23,7 +23,7 @@ const SEARCH: u64 = 100_000;
 /// Longest name of a consumer, in bytes.
 const NAME_LIMIT: usize = 255;
 
-/// The name under which a gateway stores the offsets of a link.
+/// The name under which a gateway shows the offsets of a link, and from which those of its checkpoints derive.
 pub fn consumer_name(gateway: &str, link: &str) -> String {
     shortened(format!("sluice-{gateway}-{link}"), 0)
 }
@@ -72,6 +72,11 @@ impl<C: Client> ServerStore<C> {
                 stored: HashMap::new(),
             }),
         }
+    }
+
+    /// On the source partition: what is settled. Another than the mirrored offset, which comes without marks.
+    fn settled(&self) -> String {
+        format!("{}-checkpoint", shortened(self.consumer.clone(), 11))
     }
 
     /// On the source partition: a lane began there, although it settled nothing yet.
@@ -150,7 +155,7 @@ impl<C: Client> Store for ServerStore<C> {
         let source = key.source();
         let settled = clients
             .source
-            .stored_offset(&self.consumer, &source)
+            .stored_offset(&self.settled(), &source)
             .await?;
         let mark = self.read_mark(&mut clients, key, usual).await?;
         let checkpoint = match (settled, mark) {
@@ -193,11 +198,12 @@ impl<C: Client> Store for ServerStore<C> {
             // what was sent.
             match checkpoint.next_offset.checked_sub(1) {
                 Some(settled) => {
-                    let consumer = self.consumer.clone();
-                    clients.store_at_source(consumer, &source, settled).await?;
+                    clients
+                        .store_at_source(self.settled(), &source, settled)
+                        .await?;
                 }
                 None => {
-                    clients.forget_at_source(&self.consumer, &source).await?;
+                    clients.forget_at_source(self.settled(), &source).await?;
                     if !checkpoint.destinations.is_empty() {
                         clients.store_at_source(self.began(), &source, 0).await?;
                     }
@@ -242,10 +248,14 @@ impl<C: Client> Clients<C> {
     }
 
     /// An offset cannot say that nothing is settled; its absence does.
-    async fn forget_at_source(&mut self, consumer: &str, source: &Partition) -> Result<(), Error> {
-        let place = (consumer.to_owned(), source.clone());
+    async fn forget_at_source(
+        &mut self,
+        consumer: String,
+        source: &Partition,
+    ) -> Result<(), Error> {
+        let place = (consumer, source.clone());
         self.stored.remove(&place);
-        self.source.forget_offset(consumer, source).await
+        self.source.forget_offset(&place.0, source).await
     }
 
     async fn store_mark(

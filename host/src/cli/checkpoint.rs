@@ -28,8 +28,8 @@ enum Command {
     Show(Selection),
     /// Set where a lane goes on.
     ///
-    /// A lower offset than before has the messages from there on sent once more; a higher one leaves those in between
-    /// out. Neither is noticed by anything: this is for after a decision, such as what to do with a source that was
+    /// A lower offset than before has all messages from there on sent once more, also those that the destination has; a
+    /// higher one leaves those in between out. This is for after a decision, such as what to do with a source that was
     /// purged.
     Set(Set),
     /// Write every checkpoint as JSON, for `import`.
@@ -268,7 +268,11 @@ async fn set_one(set: &Set) -> anyhow::Result<()> {
     let after = Checkpoint {
         next_offset: set.offset,
         last: None,
-        destinations: before.map(|before| before.destinations).unwrap_or_default(),
+        // Forward, what was delivered after the last checkpoint must not come again; backward, it is to.
+        destinations: before
+            .filter(|before| before.next_offset <= set.offset)
+            .map(|before| before.destinations)
+            .unwrap_or_default(),
     };
     store.save(&[(lane.clone(), after)]).await?;
     match was {

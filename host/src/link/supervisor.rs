@@ -33,9 +33,10 @@ pub struct Parts {
     pub checkpoints: Arc<Writer>,
     /// Where its lanes can be looked at.
     pub board: Arc<Board>,
-    /// The consumer under which the lanes' offsets are mirrored to the source, and how often; none where the
-    /// checkpoints are there anyway.
-    pub mirror: Option<(String, Duration)>,
+    /// The consumer under which the lanes' offsets are shown at the source.
+    pub consumer: String,
+    /// How often they are.
+    pub mirror_interval: Duration,
 }
 
 /// Runs a link until `stop`, or until one of its lanes fails: then the others drain and the link ends.
@@ -85,17 +86,18 @@ pub fn reports(board: &Board, link: &str) -> Vec<LaneReport> {
 type Lanes = JoinSet<Result<(), Error>>;
 
 /// The mirror of a link's offsets; it ends after the lanes, to store where they ended.
-struct Mirror(Option<(CancellationToken, AbortOnDropHandle<()>)>);
+struct Mirror {
+    stop: CancellationToken,
+    task: AbortOnDropHandle<()>,
+}
 
 impl Mirror {
     async fn finish(self) {
-        if let Some((stop, task)) = self.0 {
-            stop.cancel();
-            if let Err(failed) = task.await
-                && let Ok(panic) = failed.try_into_panic()
-            {
-                std::panic::resume_unwind(panic);
-            }
+        self.stop.cancel();
+        if let Err(failed) = self.task.await
+            && let Ok(panic) = failed.try_into_panic()
+        {
+            std::panic::resume_unwind(panic);
         }
     }
 }
@@ -127,12 +129,19 @@ async fn start(parts: &Parts, stop: &CancellationToken) -> Result<(Lanes, Mirror
         guests = ?link.guests,
         "link runs"
     );
-    let mirror = parts.mirror.clone().map(|(consumer, interval)| {
-        let stop = CancellationToken::new();
-        let mirror = mirror::run(source, consumer, mirrored, interval, stop.clone());
-        (stop, AbortOnDropHandle::new(tokio::spawn(mirror)))
-    });
-    Ok((lanes, Mirror(mirror)))
+    let mirror_stop = CancellationToken::new();
+    let mirror = mirror::run(
+        source,
+        parts.consumer.clone(),
+        mirrored,
+        parts.mirror_interval,
+        mirror_stop.clone(),
+    );
+    let mirror = Mirror {
+        stop: mirror_stop,
+        task: AbortOnDropHandle::new(tokio::spawn(mirror)),
+    };
+    Ok((lanes, mirror))
 }
 
 /// The lanes that a link has at its source now, and where each delivers unless a guest routes elsewhere.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::watch;
 
@@ -46,6 +47,8 @@ pub struct Lane {
     pub failed: u64,
     /// Lost by the source.
     pub gaps: u64,
+    /// How often the source was another than before.
+    pub resets: u64,
     /// Found at the destination instead of sent again.
     pub found: u64,
     /// Where the lane goes on.
@@ -121,6 +124,39 @@ impl Sluice {
     /// Everything logged so far.
     pub fn log(&self) -> String {
         self.log.borrow().join("\n")
+    }
+
+    /// The answer of the admin listener to a GET request.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn get(&mut self, path: &str) -> Result<String> {
+        self.logged("admin API listens").await?;
+        let log = self.log();
+        let line = log.lines().find(|line| line.contains("admin API listens"));
+        let address = line
+            .and_then(|line| line.split("address=").nth(1))
+            .context("the line names the address")?;
+        let mut stream = TcpStream::connect(address.trim()).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: sluice\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("an HTTP answer")?;
+        ensure!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
+        Ok(body.to_owned())
+    }
+
+    /// Most memory that it ever held, in bytes.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn peak_memory(&self) -> Result<u64> {
+        let pid = self.child.id().context("sluice has ended")?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        Ok(kilobytes.context("the peak is told")?.parse::<u64>()? * 1024)
     }
 
     /// Sends a signal, by name.

@@ -1,14 +1,15 @@
 //! Two clusters, a stream of the test's own, and configurations for sluice.
 
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use bytes::BytesMut;
 use iggy::prelude::{
-    Client, Consumer, Identifier, IggyClient, MessageClient, PollingStrategy, StreamClient,
-    TopicClient, TopicCreateOptions,
+    Client, Consumer, ConsumerOffsetClient, Identifier, IggyClient, MessageClient, PollingStrategy,
+    StreamClient, TopicClient, TopicCreateOptions, UserClient,
 };
 use iggy_binary_protocol::codes::SEND_MESSAGES_CODE;
 use iggy_binary_protocol::requests::messages::{RawMessage, SendMessagesEncoder};
@@ -16,6 +17,7 @@ use iggy_binary_protocol::{WireIdentifier, WirePartitioning};
 use sluice_devbroker::Broker;
 use sluice_devbroker::target::{self, Target};
 use tempfile::TempDir;
+use tokio::process::Command;
 
 use crate::message::Message;
 use crate::process::{PATIENCE, Sluice};
@@ -229,6 +231,66 @@ retry = {{ initial = "1 ms", max = "20 ms" }}
 {link}
 "#
         ))
+    }
+
+    /// Runs another command of sluice to its end: its exit code, and what it printed.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn command(
+        &self,
+        config: &str,
+        arguments: &[&str],
+    ) -> Result<(Option<i32>, String, String)> {
+        let path = self.folder.path().join("sluice.toml");
+        std::fs::write(&path, config).context("cannot write the configuration")?;
+        let (_, _, eu) = self.source.parts()?;
+        let (_, _, us) = self.destination.parts()?;
+        let output = Command::new(crate::process::target_folder()?.join("sluice"))
+            .args(arguments)
+            .envs([("EU_PASSWORD", eu), ("US_PASSWORD", us)])
+            .env("SLUICE_CONFIG", &path)
+            .stdin(Stdio::null())
+            .output()
+            .await?;
+        Ok((
+            output.status.code(),
+            String::from_utf8(output.stdout)?,
+            String::from_utf8(output.stderr)?,
+        ))
+    }
+
+    /// Changes the password of the destination's user.
+    ///
+    /// # Errors
+    /// When the destination refuses.
+    pub async fn change_destination_password(&self, from: &str, to: &str) -> Result<()> {
+        let (address, user, _) = self.destination.parts()?;
+        let client =
+            IggyClient::from_connection_string(&format!("iggy://{user}:{from}@{address}"))?;
+        client.connect().await?;
+        let user = Identifier::named(user)?;
+        client.change_password(&user, from, to).await?;
+        Ok(())
+    }
+
+    /// The offset that a consumer stored at the source, if it did.
+    ///
+    /// # Errors
+    /// When the source cannot be asked.
+    pub async fn stored_offset(
+        &self,
+        consumer: &str,
+        topic: &str,
+        partition: u32,
+    ) -> Result<Option<u64>> {
+        let client = connect(&self.source).await?;
+        let (stream, topic) = (Identifier::named(&self.stream)?, Identifier::named(topic)?);
+        let consumer = Consumer::new(Identifier::named(consumer)?);
+        let stored = client
+            .get_consumer_offset(&consumer, &stream, &topic, Some(partition))
+            .await?;
+        Ok(stored.map(|stored| stored.stored_offset))
     }
 
     /// Starts sluice with a configuration.

@@ -1,7 +1,10 @@
 //! The real `sluice` binary between two clusters.
 
 mod bad_input;
+mod checkpoints;
 mod copy;
 mod crash;
+mod endurance;
 mod faults;
 mod guests;
+mod sources;
