@@ -3,5 +3,6 @@
 mod bad_input;
 mod copy;
 mod crash;
+mod examples;
 mod faults;
 mod guests;
