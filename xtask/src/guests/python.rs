@@ -30,7 +30,7 @@ pub fn build(steps: &Steps, name: &str, component: &Path) -> Result<()> {
         tests.args(["-B", "-m", "unittest"]).current_dir(&source);
         tools::build(&mut tests)?;
         steps.note(&format!("{name}: building, which takes a while"));
-        let output = tools::folder().join(format!("{name}.wasm"));
+        let output = tools::output(name)?;
         let mut command = Command::new(bin.join("componentize-py"));
         command
             .args(["--quiet", "--world", "transform", "--wit-path"])

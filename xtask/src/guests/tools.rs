@@ -13,6 +13,17 @@ pub fn folder() -> PathBuf {
     build::target().join("tools")
 }
 
+/// Where a compiler writes the component `name`, to be checked before it takes the place of the last one.
+///
+/// # Errors
+/// When the folder cannot be made.
+pub fn output(name: &str) -> Result<PathBuf> {
+    let folder = build::target().join("guest-build");
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot create {}", folder.display()))?;
+    Ok(folder.join(format!("{name}.wasm")))
+}
+
 /// Runs a command without showing what it prints; tells whether it succeeded.
 pub fn quietly(command: &mut Command) -> bool {
     command

@@ -27,7 +27,10 @@ impl Example {
         setup.topic("t", 1).await?;
         setup.produce("t", 0, &sent).await?;
         let component = guest(name)?;
-        let section = format!("[guests.g]\ncomponent = {component:?}\n{keys}\n");
+        let section = format!(
+            "[guests.g]\ncomponent = \"{}\"\n{keys}\n",
+            component.display()
+        );
         let config = setup.config(r#"guests = ["g"]"#, &section)?;
         Ok(Self {
             setup,
@@ -58,7 +61,7 @@ impl Example {
         let second = format!(
             r#"
 [guests.refused]
-component = {:?}
+component = "{}"
 {keys}
 [[links]]
 name = "refused"
@@ -66,7 +69,8 @@ source = {{ cluster = "eu", streams = [{:?}] }}
 destination = {{ cluster = "us", topic = "refused.{{topic}}" }}
 guests = ["refused"]
 "#,
-            self.component, self.setup.stream
+            self.component.display(),
+            self.setup.stream
         );
         let mut sluice = self.setup.run(&format!("{}{second}", self.config))?;
         for (topic, count) in topics {
@@ -261,7 +265,6 @@ async fn a_guest_in_javascript_lifts_fields_into_headers() -> Result<()> {
 #[tokio::test]
 async fn a_guest_in_python_routes_by_fields() -> Result<()> {
     let keys = r#"
-limits = { memory = "128 MiB" }
 [guests.g.config]
 otherwise = "reject"
 rules = [
