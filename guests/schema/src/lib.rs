@@ -58,10 +58,9 @@ impl Guest for Schema {
             Ok(value) => value,
             Err(error) => return Verdict::reject(format!("the payload is not JSON: {error}")),
         };
-        let checked = self.0.iter().try_for_each(|field| {
-            let mut place = String::new();
-            check(&value, &field.keys, field, &mut place)
-        });
+        let mut fields = self.0.iter();
+        let checked =
+            fields.try_for_each(|field| check(&value, &field.keys, field, &mut Vec::new()));
         match checked {
             Ok(()) => Verdict::Forward,
             Err(reason) => Verdict::reject(reason),
@@ -84,55 +83,72 @@ fn field(table: &str, path: &str, kinds: Kinds, required: bool) -> Result<Field,
     })
 }
 
+/// A step from a value to one inside it.
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
 /// Checks what `keys` lead to from `value`, which is at `place`.
-fn check(value: &Value, keys: &[String], field: &Field, place: &mut String) -> Result<(), String> {
+fn check<'a>(
+    value: &Value,
+    keys: &'a [String],
+    field: &Field,
+    place: &mut Vec<Step<'a>>,
+) -> Result<(), String> {
     let Some((key, rest)) = keys.split_first() else {
         return if field.kinds.accept(value) {
             Ok(())
         } else {
-            Err(format!(
-                "{place}: is {}, not {}",
-                Kind::of(value),
-                field.kinds
-            ))
+            let (found, kinds) = (Kind::of(value), &field.kinds);
+            Err(format!("{}: is {found}, not {kinds}", text(place)))
         };
     };
-    let length = place.len();
     match value {
         Value::Array(elements) => {
             for (index, element) in elements.iter().enumerate() {
-                place.push_str(&format!("[{index}]"));
+                place.push(Step::Index(index));
                 check(element, keys, field, place)?;
-                place.truncate(length);
+                place.pop();
             }
             Ok(())
         }
         Value::Object(members) => {
-            if !place.is_empty() {
-                place.push('.');
-            }
-            place.push_str(key);
+            place.push(Step::Key(key));
             match members.get(key) {
                 Some(member) => check(member, rest, field, place)?,
-                None if field.required => return Err(format!("{place}: is missing")),
+                None if field.required => return Err(format!("{}: is missing", text(place))),
                 None => {}
             }
-            place.truncate(length);
+            place.pop();
             Ok(())
         }
         _ if !field.required => Ok(()),
         other => {
-            let whole = if place.is_empty() {
-                "the payload"
-            } else {
-                place.as_str()
-            };
+            let found = Kind::of(other);
             Err(format!(
-                "{whole}: is {}, not an object with {key}",
-                Kind::of(other)
+                "{}: is {found}, not an object with {key}",
+                text(place)
             ))
         }
     }
+}
+
+/// A place as operators read it: `items[1].sku`.
+fn text(place: &[Step<'_>]) -> String {
+    if place.is_empty() {
+        return "the payload".to_owned();
+    }
+    let mut text = String::new();
+    for step in place {
+        match step {
+            Step::Index(index) => text.extend(["[", &index.to_string(), "]"]),
+            Step::Key(key) if text.is_empty() => text.push_str(key),
+            Step::Key(key) => text.extend([".", key]),
+        }
+    }
+    text
 }
 
 sluice_guest::export!(Schema);
