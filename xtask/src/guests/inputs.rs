@@ -19,7 +19,7 @@ impl Inputs {
         Self { hasher }
     }
 
-    /// Adds the files of a folder and of those in it, without what tools leave there.
+    /// Adds the files of a folder and of those in it, without documentation and what tools leave there.
     ///
     /// # Errors
     /// When one cannot be read.
@@ -67,7 +67,8 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let left_by_tools = name.starts_with('.') || name.starts_with("__");
-        if left_by_tools || name == "node_modules" || name.ends_with(".wasm") {
+        let no_input = name == "node_modules" || name.ends_with(".md") || name.ends_with(".wasm");
+        if left_by_tools || no_input {
             continue;
         }
         if path.is_dir() {

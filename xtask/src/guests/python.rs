@@ -25,9 +25,13 @@ pub fn build(steps: &Steps, name: &str, component: &Path) -> Result<()> {
             .context("cannot read requirements.txt")?;
         let pins: Vec<&str> = pins.lines().collect();
         let bin = tools::python(steps, "python", &pins)?;
+        let modules = source.join("src");
         let mut tests = Command::new(bin.join("python"));
         // Compiled files would lie among the sources.
-        tests.args(["-B", "-m", "unittest"]).current_dir(&source);
+        tests
+            .args(["-B", "-m", "unittest", "discover", "tests"])
+            .env("PYTHONPATH", &modules)
+            .current_dir(&source);
         tools::build(&mut tests)?;
         steps.note(&format!("{name}: building, which takes a while"));
         let output = tools::output(name)?;
@@ -36,7 +40,7 @@ pub fn build(steps: &Steps, name: &str, component: &Path) -> Result<()> {
             .args(["--quiet", "--world", "transform", "--wit-path"])
             .arg(&wit)
             .args(ARGUMENTS)
-            .args(["--python-path".as_ref(), source.as_os_str()])
+            .args(["--python-path".as_ref(), modules.as_os_str()])
             .args(["--output".as_ref(), output.as_os_str()]);
         tools::build(&mut command)?;
         let bytes = std::fs::read(&output)

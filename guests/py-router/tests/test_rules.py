@@ -1,4 +1,4 @@
-"""Tests of the rules: `python3 -m unittest`."""
+"""Tests of the rules."""
 
 import json
 import unittest

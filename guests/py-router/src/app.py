@@ -1,4 +1,4 @@
-"""Routes messages by the fields of their JSON payloads. Implements world `transform` of ../../wit."""
+"""Routes messages by the fields of their JSON payloads. Implements world `transform` of the contract."""
 
 from typing import Optional
 
