@@ -1,6 +1,12 @@
-//! Building guests from source: compile to a core module, then encode a component.
+//! Building guests from source: in Rust and C, compile to a core module, then encode a component; in other languages,
+//! with the language's own tool.
 
+mod c;
+mod inputs;
+mod javascript;
+mod python;
 mod toolchain;
+mod tools;
 
 use std::path::{Path, PathBuf};
 
@@ -9,35 +15,74 @@ use wit_component::{ComponentEncoder, DecodedWasm};
 
 use crate::build;
 use crate::progress::Steps;
+use inputs::Inputs;
 use toolchain::{TARGET, Toolchain};
 
 /// The only interfaces that a guest imports.
 const PROVIDED: [&str; 2] = ["sluice:guest/types@0.1.0", "sluice:guest/host@0.1.0"];
 
+/// What the contract's names begin with.
+const PACKAGE: &str = "sluice:guest/";
+
 const MESSAGE_HANDLER: &str = "sluice:guest/message-handler@0.1.0";
 const BATCH_HANDLER: &str = "sluice:guest/batch-handler@0.1.0";
 
-/// The guests: package, name of the component, what it exports.
-const GUESTS: [(&str, &str, &str); 5] = [
+/// The guests in Rust: package, name of the component, what it exports.
+const RUST: [(&str, &str, &str); 8] = [
     ("guest-filter", "filter", BATCH_HANDLER),
     ("guest-router", "router", BATCH_HANDLER),
     ("guest-rewriter", "rewriter", BATCH_HANDLER),
+    ("guest-redact", "redact", BATCH_HANDLER),
+    ("guest-sampler", "sampler", BATCH_HANDLER),
+    ("guest-schema", "schema", BATCH_HANDLER),
     ("test-guest-faulty", "faulty", MESSAGE_HANDLER),
     ("test-guest-faulty-batch", "faulty-batch", BATCH_HANDLER),
 ];
 
-/// Builds every guest; returns the component files, `<target>/guests/<name>.wasm`.
+/// The guests of `config/demo.toml`.
+const DEMO: [&str; 3] = ["filter", "router", "rewriter"];
+
+/// Builds a guest into a component file.
+type Build = fn(&Steps, &str, &Path) -> Result<()>;
+
+/// The guests in other languages.
+const OTHERS: [(&str, Build); 3] = [
+    ("c-mask", c::build),
+    ("js-enrich", javascript::build),
+    ("py-router", python::build),
+];
+
+/// Builds every guest into `<target>/guests/<name>.wasm`.
 ///
 /// # Errors
 /// When there is no compiler, a guest does not compile, or its component is not what the host accepts.
-pub fn build_all(steps: &Steps) -> Result<Vec<PathBuf>> {
+pub fn build_all(steps: &Steps) -> Result<()> {
+    build_rust(steps, |_| true)?;
+    let folder = folder()?;
+    for (name, build) in OTHERS {
+        let component = folder.join(format!("{name}.wasm"));
+        build(steps, name, &component).with_context(|| format!("guest {name}"))?;
+        tell_size(steps, name, &component)?;
+    }
+    Ok(())
+}
+
+/// Builds the guests that `cargo demo` runs.
+///
+/// # Errors
+/// As [`build_all`].
+pub fn build_demo(steps: &Steps) -> Result<()> {
+    build_rust(steps, |name| DEMO.contains(&name))
+}
+
+fn build_rust(steps: &Steps, wanted: impl Fn(&str) -> bool) -> Result<()> {
     let toolchain = Toolchain::find(steps)?;
     steps.note(&format!("using {}", toolchain.name()));
-    let folder = build::target().join("guests");
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot create {}", folder.display()))?;
-    let mut components = Vec::new();
-    for (package, name, handler) in GUESTS {
+    let folder = folder()?;
+    for (package, name, handler) in RUST {
+        if !wanted(name) {
+            continue;
+        }
         let module = compile(&toolchain, package)?;
         let component = folder.join(format!("{name}.wasm"));
         let bytes = encode(&module, handler).with_context(|| format!("guest {name}"))?;
@@ -46,10 +91,25 @@ pub fn build_all(steps: &Steps) -> Result<Vec<PathBuf>> {
             std::fs::write(&component, &bytes)
                 .with_context(|| format!("cannot write {}", component.display()))?;
         }
-        steps.note(&format!("{name}: {} KiB", bytes.len().div_ceil(1024)));
-        components.push(component);
+        tell_size(steps, name, &component)?;
     }
-    Ok(components)
+    Ok(())
+}
+
+/// Where components are written.
+fn folder() -> Result<PathBuf> {
+    let folder = build::target().join("guests");
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot create {}", folder.display()))?;
+    Ok(folder)
+}
+
+fn tell_size(steps: &Steps, name: &str, component: &Path) -> Result<()> {
+    let size = std::fs::metadata(component)
+        .with_context(|| format!("cannot read {}", component.display()))?
+        .len();
+    steps.note(&format!("{name}: {} KiB", size.div_ceil(1024)));
+    Ok(())
 }
 
 fn compile(toolchain: &Toolchain, package: &str) -> Result<PathBuf> {
@@ -60,7 +120,7 @@ fn compile(toolchain: &Toolchain, package: &str) -> Result<PathBuf> {
         .args(["--profile", "guest", "--target", TARGET])
         .args(toolchain.arguments())
         .args(["--crate-type", "cdylib"]);
-    toolchain::build(&mut command)?;
+    tools::build(&mut command)?;
     let file = format!("{}.wasm", package.replace('-', "_"));
     Ok(target_folder.join(TARGET).join("guest").join(file))
 }
@@ -76,7 +136,7 @@ fn encode(module: &Path, handler: &str) -> Result<Vec<u8>> {
     Ok(component)
 }
 
-/// Refuses a component that imports more than the host gives, or exports anything but its handler.
+/// Refuses a component that imports more than the host gives, or exports another handler than its own.
 fn check(component: &[u8], handler: &str) -> Result<()> {
     let decoded = wit_component::decode(component).context("cannot read the component")?;
     let DecodedWasm::Component(resolve, world) = decoded else {
@@ -94,6 +154,8 @@ fn check(component: &[u8], handler: &str) -> Result<()> {
         .exports
         .keys()
         .map(|key| resolve.name_world_key(key))
+        // Interpreters bring exports of their own, which the host does not call.
+        .filter(|name| name.starts_with(PACKAGE))
         .collect();
     ensure!(
         exports == [handler],

@@ -1,6 +1,7 @@
 //! Loading a component file and checking it against the contract.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use wasmtime::component::types::ComponentItem;
@@ -65,6 +66,8 @@ pub struct Component {
     pub(super) path: PathBuf,
     pub(super) engine: Engine,
     pub(super) world: World,
+    /// Holds the code for guests that are loaded from the same file later.
+    _compiled: Arc<wasmtime::component::Component>,
     pub(super) config: String,
     pub(super) memory: usize,
     pub(super) time: Duration,
@@ -93,7 +96,7 @@ impl Component {
             path: guest.component.clone(),
             reason,
         };
-        let world = prepare(engine, &guest.component).map_err(fail)?;
+        let (compiled, world) = prepare(engine, &guest.component).map_err(fail)?;
         let config = serde_json::to_string(&guest.config)
             .map_err(|error| fail(LoadReason::Mismatch(error.to_string())))?;
         Ok(Self {
@@ -101,6 +104,7 @@ impl Component {
             path: guest.component.clone(),
             engine: engine.clone(),
             world,
+            _compiled: compiled,
             config,
             memory: usize::try_from(guest.limits.memory.as_u64()).unwrap_or(usize::MAX),
             time: guest.limits.time,
@@ -113,15 +117,19 @@ impl Component {
     }
 }
 
-fn prepare(engine: &Engine, path: &Path) -> Result<World, LoadReason> {
+fn prepare(
+    engine: &Engine,
+    path: &Path,
+) -> Result<(Arc<wasmtime::component::Component>, World), LoadReason> {
     let bytes = std::fs::read(path).map_err(LoadReason::Read)?;
     // Bytes 4 to 7 of a binary are its version and its layer; layer 0 is the core module.
     if bytes.starts_with(b"\0asm") && bytes.get(6..8) == Some(&[0, 0]) {
         return Err(LoadReason::CoreModule);
     }
-    let engine = engine.wasmtime();
-    let component = wasmtime::component::Component::from_binary(engine, &bytes)
+    let component = engine
+        .compile(path, &bytes)
         .map_err(|error| LoadReason::Invalid(format!("{error:#}")))?;
+    let engine = engine.wasmtime();
     let kind = component.component_type();
     let exports: Vec<_> = kind
         .exports(engine)
@@ -148,12 +156,12 @@ fn prepare(engine: &Engine, path: &Path) -> Result<World, LoadReason> {
     }
     let mismatch = |error: wasmtime::Error| LoadReason::Mismatch(format!("{error:#}"));
     let pre = linker.instantiate_pre(&component).map_err(mismatch)?;
-    if batch {
+    let world = if batch {
         TransformBatchPre::new(pre).map(World::TransformBatch)
     } else {
         TransformPre::new(pre).map(World::Transform)
-    }
-    .map_err(mismatch)
+    };
+    Ok((component, world.map_err(mismatch)?))
 }
 
 fn describe(exports: &[String]) -> String {

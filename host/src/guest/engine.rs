@@ -1,7 +1,11 @@
 //! The engine that all guests share, and the clock of their time limits.
 
-use std::sync::{Arc, Weak};
+use std::hash::{DefaultHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
+
+use wasmtime::component::Component;
 
 /// How often running guests are checked against their time limit.
 const TICK: Duration = Duration::from_millis(5);
@@ -9,9 +13,13 @@ const TICK: Duration = Duration::from_millis(5);
 /// Compiles and runs guests. Cheap to clone; the clock stops with the last clone.
 #[derive(Clone)]
 pub struct Engine {
-    engine: wasmtime::Engine,
+    wasmtime: wasmtime::Engine,
+    compiled: Arc<Mutex<Vec<Compiled>>>,
     _clock: Arc<()>,
 }
+
+/// A component that some guest may still use: its file, a hash of that file's bytes, and the code.
+type Compiled = (PathBuf, u64, Weak<Component>);
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -36,13 +44,39 @@ impl Engine {
             .name("guest-clock".to_owned())
             .spawn(move || tick(&ticking, &alive))?;
         Ok(Self {
-            engine,
+            wasmtime: engine,
+            compiled: Arc::default(),
             _clock: clock,
         })
     }
 
     pub(super) const fn wasmtime(&self) -> &wasmtime::Engine {
-        &self.engine
+        &self.wasmtime
+    }
+
+    /// Compiles a component, unless a guest in use was compiled from the same file and bytes: interpreters take many
+    /// seconds, and guests that differ in their configuration alone can share one.
+    pub(super) fn compile(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+    ) -> Result<Arc<Component>, wasmtime::Error> {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(bytes);
+        let hash = hasher.finish();
+        let lock = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock()
+            .iter()
+            .find(|(file, of, _)| file == path && *of == hash)
+            .and_then(|(_, _, component)| component.upgrade());
+        if let Some(component) = known {
+            return Ok(component);
+        }
+        let component = Arc::new(Component::from_binary(&self.wasmtime, bytes)?);
+        let mut compiled = lock();
+        compiled.retain(|(_, _, component)| component.strong_count() > 0);
+        compiled.push((path.to_owned(), hash, Arc::downgrade(&component)));
+        Ok(component)
     }
 
     /// Ticks after which a call of at most `limit` has surely had its time.
@@ -61,5 +95,27 @@ fn tick(engine: &wasmtime::EngineWeak, alive: &Weak<()>) {
             Some(engine) => engine.increment_epoch(),
             None => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_component_is_compiled_once_while_a_guest_uses_it() {
+        let engine = Engine::new().expect("an engine");
+        let compile = |path: &str, text: &str| {
+            let bytes = wat::parse_str(text).expect("valid text");
+            engine.compile(Path::new(path), &bytes).expect("compiled")
+        };
+        let first = compile("a", "(component)");
+        assert!(Arc::ptr_eq(&first, &compile("a", "(component)")));
+        let changed = compile("a", "(component (core module))");
+        assert!(!Arc::ptr_eq(&first, &changed));
+        drop((first, changed));
+        compile("b", "(component)");
+        let kept = engine.compiled.lock().expect("no panic").len();
+        assert_eq!(kept, 1, "what no guest uses is forgotten");
     }
 }

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
+use super::tools;
 use crate::build;
 use crate::progress::Steps;
 
@@ -38,10 +39,12 @@ impl Toolchain {
         steps.note(&format!(
             "target {TARGET} is not installed; asking rustup for it"
         ));
-        if quietly(Command::new("rustup").args(["target", "add", TARGET])) && native_has_target() {
+        if tools::quietly(Command::new("rustup").args(["target", "add", TARGET]))
+            && native_has_target()
+        {
             return Ok(Self::Native);
         }
-        if is_root() && install_debian(steps) && debian_is_complete() {
+        if tools::apt_install(steps, &PACKAGES) && debian_is_complete() {
             return Ok(Self::Debian);
         }
         bail!(
@@ -80,35 +83,6 @@ impl Toolchain {
             Self::Debian => &["-Zbuild-std=std,panic_abort"],
         }
     }
-}
-
-/// Installs Debian's packages, showing what apt-get says; tells whether that worked.
-fn install_debian(steps: &Steps) -> bool {
-    if !quietly(Command::new("apt-get").arg("--version")) {
-        return false;
-    }
-    steps.note(&format!(
-        "rustup cannot add it; installing Debian's {}",
-        PACKAGES.join(", ")
-    ));
-    let shown = |arguments: &[&str]| {
-        Command::new("apt-get")
-            .args(arguments)
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .stdin(Stdio::null())
-            .stdout(std::io::stderr())
-            .status()
-            .is_ok_and(|status| status.success())
-    };
-    let install = ["install", "--yes", "--quiet", "--no-install-recommends"];
-    shown(&["update", "--quiet"]) && shown(&[&install[..], &PACKAGES].concat())
-}
-
-fn is_root() -> bool {
-    Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 fn debian_cargo() -> Command {
@@ -152,32 +126,4 @@ fn debian_is_complete() -> bool {
     let Some(sysroot) = sysroot else { return false };
     let source = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library");
     Path::new("/usr/bin/cargo").exists() && linker().exists() && source.exists()
-}
-
-/// Runs a command without showing what it prints; tells whether it succeeded.
-fn quietly(command: &mut Command) -> bool {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
-}
-
-/// Runs a build; on failure shows all that it printed.
-///
-/// # Errors
-/// When it cannot be started or fails.
-pub fn build(command: &mut Command) -> Result<()> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot start {command:?}"))?;
-    if !output.status.success() {
-        bail!(
-            "{command:?} failed:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
-    Ok(())
 }

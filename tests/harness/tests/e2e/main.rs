@@ -5,6 +5,7 @@ mod checkpoints;
 mod copy;
 mod crash;
 mod endurance;
+mod examples;
 mod faults;
 mod guests;
 mod sources;
