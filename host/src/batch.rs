@@ -7,4 +7,4 @@ mod polled;
 pub use outgoing::{
     Chunks, FRAME_LIMIT, Identity, Outgoing, REQUEST_LIMIT, encode_send, fits, frame_size,
 };
-pub use polled::{DecodeError, Frame, Polled};
+pub use polled::{DecodeError, Frame, Gathered, Polled};

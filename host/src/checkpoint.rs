@@ -1,6 +1,7 @@
 //! Checkpoints: how far each lane has settled, and what its destinations confirmed.
 
 mod local;
+mod replays;
 mod server;
 mod store;
 mod writer;
@@ -10,6 +11,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use local::LocalStore;
+pub use replays::{LetterId, ReplayStore, Replays, Scope, Selection, Sending, Unfinished};
 pub use server::{ServerStore, consumer_name};
 pub use store::{Store, StoreError};
 pub use writer::Writer;

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod checkpoint;
+mod dead_letters;
 mod exit;
 mod logging;
 mod run;
@@ -53,6 +54,11 @@ enum Command {
     Run(run::Arguments),
     /// Show, set, export and import how far lanes are, while the gateway is stopped.
     Checkpoint(checkpoint::Arguments),
+    /// List, show and replay the messages that a link could not process.
+    ///
+    /// Output is a table on a terminal and JSON elsewhere.
+    #[command(subcommand)]
+    DeadLetters(dead_letters::Command),
 }
 
 /// The configuration in `path`, with the environment's overrides.
@@ -79,6 +85,7 @@ pub fn execute(arguments: Arguments) -> Exit {
         match &arguments.command {
             Command::Run(arguments) => run::execute(arguments).await,
             Command::Checkpoint(arguments) => checkpoint::execute(arguments).await,
+            Command::DeadLetters(command) => dead_letters::execute(command).await,
         }
     });
     // What still blocks, such as a guest in an endless loop, must not hold up the end.

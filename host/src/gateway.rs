@@ -184,7 +184,7 @@ impl WriterTasks {
     }
 }
 
-fn clusters(config: &Config) -> BTreeMap<String, Arc<Cluster>> {
+pub(crate) fn clusters(config: &Config) -> BTreeMap<String, Arc<Cluster>> {
     let names = config.clusters.keys();
     names
         .map(|name| (name.clone(), cluster(config, name)))
@@ -221,7 +221,9 @@ pub async fn lanes(
 }
 
 /// Compiles each guest that a link uses, once.
-async fn load_guests(config: &Config) -> Result<BTreeMap<String, Arc<Component>>, Error> {
+pub(crate) async fn load_guests(
+    config: &Config,
+) -> Result<BTreeMap<String, Arc<Component>>, Error> {
     let mut used: Vec<_> = config.links.iter().flat_map(|link| &link.guests).collect();
     used.sort_unstable();
     used.dedup();

@@ -7,6 +7,7 @@ mod deliver;
 mod error;
 pub mod lane;
 mod ledger;
+pub mod letters;
 mod mirror;
 mod plan;
 mod poll;

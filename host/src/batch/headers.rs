@@ -107,14 +107,16 @@ pub fn rename<'a>(headers: &mut [(Field<'a>, Field<'a>)], from: Field<'_>, to: F
     }
 }
 
-/// Keys of the headers that say which source message a dead letter is, in their order.
-pub const LETTER_ORIGIN: [&str; 6] = [
+/// Keys of the headers that say which source message a dead letter is, in their order, and of which earlier letter's
+/// replay, if of any.
+pub const LETTER_ORIGIN: [&str; 7] = [
     "sluice-link",
     "sluice-cluster",
     "sluice-stream",
     "sluice-topic",
     "sluice-partition",
     "sluice-offset",
+    "sluice-replayed",
 ];
 
 /// The wire form of the headers of [`LETTER_ORIGIN`]; none for a message that is no dead letter.

@@ -7,6 +7,8 @@ use iggy_binary_protocol::codec::WireDecode;
 use iggy_binary_protocol::responses::messages::PollMessagesResponseHeader;
 use twox_hash::XxHash3_64;
 
+use super::Outgoing;
+
 /// A poll reply that is not what the protocol says; nothing of it is used.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
@@ -111,6 +113,41 @@ impl Polled {
     }
 }
 
+/// Messages that are gathered into a batch as if one poll had brought them.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    bytes: Vec<u8>,
+    frames: Vec<Frame>,
+}
+
+impl Gathered {
+    /// Adds a copy of a message that lies at `offset` of its partition. When it was appended there is not known: its
+    /// time of production stands for that.
+    pub fn add(&mut self, offset: u64, message: &Outgoing<'_>) {
+        self.frames.push(Frame {
+            offset,
+            timestamp: message.origin_timestamp,
+            origin_timestamp: message.origin_timestamp,
+            id: message.id,
+            payload_start: self.bytes.len(),
+            payload_length: message.payload.len(),
+            headers_length: message.headers.len(),
+        });
+        self.bytes.extend_from_slice(message.payload);
+        self.bytes.extend_from_slice(message.headers);
+    }
+}
+
+impl From<Gathered> for Polled {
+    fn from(gathered: Gathered) -> Self {
+        Self {
+            current_offset: gathered.frames.last().map_or(0, |frame| frame.offset),
+            bytes: gathered.bytes.into(),
+            frames: gathered.frames,
+        }
+    }
+}
+
 fn index(
     record: &BatchHeader,
     header: &iggy_binary_protocol::batch::BatchMessageHeader,
@@ -124,5 +161,31 @@ fn index(
         payload_start: start + BATCH_MESSAGE_HEADER_SIZE,
         payload_length: header.payload_length as usize,
         headers_length: header.user_headers_length as usize,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gathered_messages_keep_their_offsets_and_bytes() {
+        let mut gathered = Gathered::default();
+        for (offset, payload, headers) in [(7, &b"one"[..], &b"h"[..]), (5, b"", b"")] {
+            let message = Outgoing {
+                id: 3,
+                origin_timestamp: 9,
+                headers,
+                payload,
+            };
+            gathered.add(offset, &message);
+        }
+        let batch = Polled::from(gathered);
+        let seen: Vec<_> = batch
+            .frames()
+            .iter()
+            .map(|frame| (frame.offset, batch.payload(frame), batch.headers(frame)))
+            .collect();
+        assert_eq!(seen, [(7, &b"one"[..], &b"h"[..]), (5, b"", b"")]);
     }
 }

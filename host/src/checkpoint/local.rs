@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use twox_hash::XxHash3_64;
 
 use super::store::{Store, StoreError};
@@ -25,7 +27,8 @@ pub struct LocalStore {
     file: Arc<File>,
 }
 
-struct File {
+/// A database file that closes after a failure and opens again at the next use.
+pub(super) struct File {
     path: PathBuf,
     open: Opener,
     /// Closed after a failure: the database refuses everything once a write failed, until it is opened anew.
@@ -50,26 +53,8 @@ impl LocalStore {
     }
 
     fn open_with(folder: &Path, open: Opener) -> Result<Self, StoreError> {
-        let path = folder.join(FILE);
-        let fail = |reason: String| StoreError::Local {
-            path: path.clone(),
-            reason,
-            passing: false,
-        };
-        std::fs::create_dir_all(folder).map_err(|error| {
-            fail(format!(
-                "cannot create its folder: {error}; check gateway.state_dir"
-            ))
-        })?;
-        create(folder, &path).map_err(|error| fail(format!("cannot create it: {error}")))?;
-        let file = File {
-            path,
-            open,
-            database: Mutex::new(None),
-        };
-        file.with(|_| Ok(()))?;
         Ok(Self {
-            file: Arc::new(file),
+            file: Arc::new(File::open_with(folder, FILE, open)?),
         })
     }
 
@@ -160,7 +145,34 @@ impl Store for LocalStore {
 }
 
 impl File {
-    fn with<T>(
+    /// Opens the file `name` in `folder`, creating both when missing.
+    pub(super) fn open(folder: &Path, name: &str) -> Result<Self, StoreError> {
+        Self::open_with(folder, name, Box::new(|path| builder().open(path)))
+    }
+
+    fn open_with(folder: &Path, name: &str, open: Opener) -> Result<Self, StoreError> {
+        let path = folder.join(name);
+        let fail = |reason: String| StoreError::Local {
+            path: path.clone(),
+            reason,
+            passing: false,
+        };
+        std::fs::create_dir_all(folder).map_err(|error| {
+            fail(format!(
+                "cannot create its folder: {error}; check gateway.state_dir"
+            ))
+        })?;
+        create(folder, name).map_err(|error| fail(format!("cannot create it: {error}")))?;
+        let file = Self {
+            path,
+            open,
+            database: Mutex::new(None),
+        };
+        file.with(|_| Ok(()))?;
+        Ok(file)
+    }
+
+    pub(super) fn with<T>(
         &self,
         work: impl FnOnce(&Database) -> Result<T, redb::Error>,
     ) -> Result<T, StoreError> {
@@ -204,7 +216,7 @@ impl File {
         )
     }
 
-    fn error(&self, reason: String, passing: bool) -> StoreError {
+    pub(super) fn error(&self, reason: String, passing: bool) -> StoreError {
         StoreError::Local {
             path: self.path.clone(),
             reason,
@@ -232,11 +244,12 @@ fn is_passing(error: &std::io::Error) -> bool {
 }
 
 /// Creates an empty store, whole or not at all: one that was left half made could not be opened.
-fn create(folder: &Path, path: &Path) -> Result<(), redb::Error> {
+fn create(folder: &Path, name: &str) -> Result<(), redb::Error> {
+    let path = folder.join(name);
     if path.exists() {
         return Ok(());
     }
-    let unfinished = folder.join(format!("{FILE}.{}.new", std::process::id()));
+    let unfinished = folder.join(format!("{name}.{}.new", std::process::id()));
     drop(builder().create(&unfinished)?);
     std::fs::rename(&unfinished, path)?;
     std::fs::File::open(folder)?.sync_all()?;
@@ -248,14 +261,15 @@ fn name(key: &LaneKey) -> String {
     serde_json::to_string(key).expect("a key is plain data")
 }
 
-fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
-    let text = serde_json::to_vec(checkpoint).expect("a checkpoint is plain data");
+/// The hash of the JSON (8 bytes, little-endian), then the JSON.
+pub(super) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+    let text = serde_json::to_vec(value).expect("an entry is plain data");
     let mut entry = XxHash3_64::oneshot(&text).to_le_bytes().to_vec();
     entry.extend_from_slice(&text);
     entry
 }
 
-fn decode(entry: &[u8]) -> Result<Checkpoint, String> {
+pub(super) fn decode<T: DeserializeOwned>(entry: &[u8]) -> Result<T, String> {
     let (hash, text) = entry.split_first_chunk().ok_or("it is cut off")?;
     if XxHash3_64::oneshot(text) != u64::from_le_bytes(*hash) {
         return Err("its hash does not match".to_owned());
@@ -354,7 +368,7 @@ mod tests {
         assert_eq!(decode(&entry), Ok(checkpoint()));
         for position in 0..entry.len() {
             entry[position] ^= 1;
-            assert!(decode(&entry).is_err(), "byte {position}");
+            assert!(decode::<Checkpoint>(&entry).is_err(), "byte {position}");
             entry[position] ^= 1;
         }
     }

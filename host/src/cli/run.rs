@@ -44,7 +44,7 @@ pub async fn execute(arguments: &Arguments) -> Result<Exit, (Exit, anyhow::Error
 }
 
 /// The first signal drains, the second ends the process.
-fn stop_on_signals(stop: CancellationToken) -> anyhow::Result<()> {
+pub(super) fn stop_on_signals(stop: CancellationToken) -> anyhow::Result<()> {
     let mut interrupts = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
     let mut terminations = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     tokio::spawn(async move {

@@ -93,18 +93,27 @@ impl<C: Client> Deliverer<C> {
     }
 
     /// Notes where each destination partition that was not used before ends. The caller must make the marks
-    /// durable before it delivers there, or a crash would hide what was delivered. Tells whether any is new.
+    /// durable before it delivers there, or a crash would hide what was delivered. Tells whether any is new. Without
+    /// a ledger, nothing is known of them but what was given to [`Deliverer::new`].
     ///
     /// # Errors
     /// [`Error`] when a partition cannot be read.
-    pub async fn open(&mut self, parcels: &[Parcel<'_>], ledger: &Ledger) -> Result<bool, Error> {
+    pub async fn open(
+        &mut self,
+        parcels: &[Parcel<'_>],
+        ledger: Option<&Ledger>,
+    ) -> Result<bool, Error> {
         let mut any = false;
         for parcel in parcels {
             let to = &parcel.to;
             if self.destinations.contains_key(to) {
                 continue;
             }
-            let destination = match ledger.mark(to).await? {
+            let known = match ledger {
+                Some(ledger) => ledger.mark(to).await?,
+                None => None,
+            };
+            let destination = match known {
                 Some(mark) => Destination {
                     mark,
                     earlier: Earlier::Unread,

@@ -185,7 +185,7 @@ impl<C: Client> Lane<C> {
         let (count, stopping) = self.router.stop_before(&batch, &outcomes);
         outcomes.truncate(count);
 
-        let letters = self.router.letters(&batch, &outcomes);
+        let letters = self.router.letters(&batch, &outcomes, &[]);
         if !letters.is_empty() {
             let to = &self.router.dead_letters;
             let wanted = Wanted {
@@ -198,7 +198,7 @@ impl<C: Client> Lane<C> {
             self.topics.partitions(client, wanted).await?;
         }
         let (parcels, tally) = self.router.plan(&batch, &outcomes, &letters);
-        if self.deliverer.open(&parcels, &self.ledger).await? {
+        if self.deliverer.open(&parcels, Some(&self.ledger)).await? {
             self.record();
             self.ledger.flush().await?;
         }

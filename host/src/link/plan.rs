@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Error;
-use super::dead_letter::{Letter, letter};
+use super::dead_letter::{Fields, Letter, letter};
 use super::topology::Topics;
 use crate::batch::{Frame, Outgoing, Polled, fits};
 use crate::checkpoint::LaneKey;
@@ -44,6 +44,16 @@ pub struct Tally {
     pub dead_lettered: usize,
     /// Failed, whatever becomes of them.
     pub failed: usize,
+}
+
+impl Tally {
+    /// Adds another batch's numbers.
+    pub const fn add(&mut self, other: &Self) {
+        self.forwarded += other.forwarded;
+        self.dropped += other.dropped;
+        self.dead_lettered += other.dead_lettered;
+        self.failed += other.failed;
+    }
 }
 
 impl Router {
@@ -142,8 +152,14 @@ impl Router {
         }
     }
 
-    /// Each dead letter, by the message's place in the batch.
-    pub fn letters(&self, batch: &Polled, outcomes: &[Outcome]) -> HashMap<usize, Letter> {
+    /// Each dead letter, by the message's place in the batch. `replayed` has the offset of the earlier letter for each
+    /// message of a replay.
+    pub fn letters(
+        &self,
+        batch: &Polled,
+        outcomes: &[Outcome],
+        replayed: &[u64],
+    ) -> HashMap<usize, Letter> {
         // Under `forward` only those fail that cannot even be forwarded as they were.
         if !matches!(self.on_error, OnError::DeadLetter | OnError::Forward) {
             return HashMap::new();
@@ -155,9 +171,13 @@ impl Router {
             .filter_map(|(index, (outcome, frame))| match &outcome.fate {
                 Fate::Fail(failure) => {
                     let original = as_polled(batch, frame);
-                    let to = &self.dead_letters;
-                    let letter = letter(to, &self.lane, frame.offset, &original, failure);
-                    Some((index, letter))
+                    let fields = Fields {
+                        lane: &self.lane,
+                        offset: frame.offset,
+                        failure,
+                        replayed: replayed.get(index).copied(),
+                    };
+                    Some((index, letter(&self.dead_letters, &fields, &original)))
                 }
                 _ => None,
             })

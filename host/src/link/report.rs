@@ -215,7 +215,7 @@ pub struct LinkReport {
 }
 
 #[expect(clippy::ref_option, reason = "the signature that serde calls")]
-fn display<S: serde::Serializer>(
+pub(super) fn display<S: serde::Serializer>(
     error: &Option<super::Error>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

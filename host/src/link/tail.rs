@@ -59,12 +59,7 @@ impl Tail {
         client: &mut C,
         retrier: &Retrier,
     ) -> Result<Self, Error> {
-        let mut reader = Reader {
-            partition,
-            client,
-            retrier,
-            size: PollSize::new(READ.0, READ.1),
-        };
+        let mut reader = Reader::new(partition, client, retrier);
         let mut next_offset = reader.begin(mark).await?;
         let mut tail = Self {
             stored: HashMap::new(),
@@ -145,14 +140,25 @@ fn take(copies: &mut VecDeque<Copy>, message: &Outgoing<'_>) -> Option<u64> {
 }
 
 /// Reads a partition at the destination.
-struct Reader<'a, C> {
+#[derive(Debug)]
+pub struct Reader<'a, C> {
     partition: &'a Partition,
     client: &'a mut C,
     retrier: &'a Retrier,
     size: PollSize,
 }
 
-impl<C: Client> Reader<'_, C> {
+impl<'a, C: Client> Reader<'a, C> {
+    /// A reader of `partition`.
+    pub fn new(partition: &'a Partition, client: &'a mut C, retrier: &'a Retrier) -> Self {
+        Self {
+            partition,
+            client,
+            retrier,
+            size: PollSize::new(READ.0, READ.1),
+        }
+    }
+
     /// The offset from which everything is newer than the mark. A partition that no longer has the mark's message
     /// at its place was purged or rolled back: then all of it is.
     async fn begin(&mut self, mark: &Mark) -> Result<u64, Error> {
@@ -178,8 +184,11 @@ impl<C: Client> Reader<'_, C> {
         Ok(if intact { mark.next_offset } else { 0 })
     }
 
-    /// The messages from an offset on; none at the end.
-    async fn next(&mut self, next_offset: u64) -> Result<Option<Polled>, Error> {
+    /// Messages from an offset on, as many as fit; none at the end.
+    ///
+    /// # Errors
+    /// [`Error`] when they cannot be read, or when the gateway stops.
+    pub async fn next(&mut self, next_offset: u64) -> Result<Option<Polled>, Error> {
         loop {
             let polled = self.poll(next_offset, self.size.count()).await?;
             self.size.learn(&polled);

@@ -83,6 +83,18 @@ impl Sluice {
     /// # Errors
     /// When the binary is not built or does not start.
     pub fn start(config: &Path, environment: &[(&str, &str)]) -> Result<Self> {
+        Self::start_command(&["run"], config, environment)
+    }
+
+    /// Starts a command with a configuration file.
+    ///
+    /// # Errors
+    /// As [`Sluice::start`].
+    pub fn start_command(
+        command: &[&str],
+        config: &Path,
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
         let binary = target_folder()?.join("sluice");
         ensure!(
             binary.exists(),
@@ -90,7 +102,7 @@ impl Sluice {
             binary.display()
         );
         let mut child = Command::new(binary)
-            .arg("run")
+            .args(command)
             .arg("--config")
             .arg(config)
             .args(["--log", "info"])
@@ -200,7 +212,18 @@ impl Sluice {
     ///
     /// # Errors
     /// When it does not end.
-    pub async fn end(mut self) -> Result<(Option<i32>, Option<Report>, String)> {
+    pub async fn end(self) -> Result<(Option<i32>, Option<Report>, String)> {
+        let (code, text, log) = self.output().await?;
+        let reports: Option<Vec<Report>> = serde_json::from_str(&text).ok();
+        let report = reports.and_then(|reports| reports.into_iter().next());
+        Ok((code, report, log))
+    }
+
+    /// Waits until it ends by itself: its exit code, what it printed, and its log.
+    ///
+    /// # Errors
+    /// When it does not end.
+    pub async fn output(mut self) -> Result<(Option<i32>, String, String)> {
         let mut stdout = self.child.stdout.take().context("stdout is piped")?;
         let ending = async {
             let mut text = String::new();
@@ -214,9 +237,7 @@ impl Sluice {
         let (status, text) = ended?;
         // The log is whole once its pipe has closed.
         while self.log.changed().await.is_ok() {}
-        let reports: Option<Vec<Report>> = serde_json::from_str(&text).ok();
-        let report = reports.and_then(|reports| reports.into_iter().next());
-        Ok((status.code(), report, self.log()))
+        Ok((status.code(), text, self.log()))
     }
 }
 

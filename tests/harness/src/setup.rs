@@ -1,7 +1,6 @@
 //! Two clusters, a stream of the test's own, and configurations for sluice.
 
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -17,7 +16,6 @@ use iggy_binary_protocol::{WireIdentifier, WirePartitioning};
 use sluice_devbroker::Broker;
 use sluice_devbroker::target::{self, Target};
 use tempfile::TempDir;
-use tokio::process::Command;
 
 use crate::message::Message;
 use crate::process::{PATIENCE, Sluice};
@@ -236,28 +234,13 @@ retry = {{ initial = "1 ms", max = "20 ms" }}
     /// Runs another command of sluice to its end: its exit code, and what it printed.
     ///
     /// # Errors
-    /// When it does not start.
-    pub async fn command(
+    /// When it does not start or does not end.
+    pub async fn output(
         &self,
         config: &str,
-        arguments: &[&str],
+        command: &[&str],
     ) -> Result<(Option<i32>, String, String)> {
-        let path = self.folder.path().join("sluice.toml");
-        std::fs::write(&path, config).context("cannot write the configuration")?;
-        let (_, _, eu) = self.source.parts()?;
-        let (_, _, us) = self.destination.parts()?;
-        let output = Command::new(crate::process::target_folder()?.join("sluice"))
-            .args(arguments)
-            .envs([("EU_PASSWORD", eu), ("US_PASSWORD", us)])
-            .env("SLUICE_CONFIG", &path)
-            .stdin(Stdio::null())
-            .output()
-            .await?;
-        Ok((
-            output.status.code(),
-            String::from_utf8(output.stdout)?,
-            String::from_utf8(output.stderr)?,
-        ))
+        self.command(command, config)?.output().await
     }
 
     /// Changes the password of the destination's user.
@@ -298,11 +281,20 @@ retry = {{ initial = "1 ms", max = "20 ms" }}
     /// # Errors
     /// When it does not start.
     pub fn run(&self, config: &str) -> Result<Sluice> {
+        self.command(&["run"], config)
+    }
+
+    /// Starts a command of sluice with a configuration.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn command(&self, command: &[&str], config: &str) -> Result<Sluice> {
         let path = self.folder.path().join("sluice.toml");
         std::fs::write(&path, config).context("cannot write the configuration")?;
         let (_, _, eu) = self.source.parts()?;
         let (_, _, us) = self.destination.parts()?;
-        Sluice::start(&path, &[("EU_PASSWORD", eu), ("US_PASSWORD", us)])
+        let environment = [("EU_PASSWORD", eu), ("US_PASSWORD", us)];
+        Sluice::start_command(command, &path, &environment)
     }
 }
 

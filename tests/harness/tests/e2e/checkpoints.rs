@@ -106,7 +106,7 @@ async fn the_source_shows_how_far_its_lanes_are() -> Result<()> {
 }
 
 async fn json(setup: &Setup, config: &str, arguments: &[&str]) -> Result<Value> {
-    let (code, stdout, stderr) = setup.command(config, arguments).await?;
+    let (code, stdout, stderr) = setup.output(config, arguments).await?;
     assert_eq!(code, Some(0), "{stderr}");
     serde_json::from_str(&stdout).with_context(|| format!("not JSON: {stdout}"))
 }
@@ -120,7 +120,7 @@ async fn checkpoints_are_shown_set_and_moved_to_another_store() -> Result<()> {
     let config = setup.config("", "")?;
     let sluice = setup.run(&config)?;
     setup.arrived("t", 0, 100).await?;
-    let (code, _, stderr) = setup.command(&config, &["checkpoint", "show"]).await?;
+    let (code, _, stderr) = setup.output(&config, &["checkpoint", "show"]).await?;
     assert_eq!(code, Some(5), "{stderr}");
     assert!(stderr.contains("another process holds it"), "{stderr}");
     sluice.stop().await?;
@@ -137,13 +137,13 @@ async fn checkpoints_are_shown_set_and_moved_to_another_store() -> Result<()> {
     let file = setup.folder.path().join("exported.json");
     let file = file.to_str().context("a path in UTF-8")?;
     let export = ["checkpoint", "export", "--output", file];
-    assert_eq!(setup.command(&config, &export).await?.0, Some(0));
+    assert_eq!(setup.output(&config, &export).await?.0, Some(0));
     let moved = at_clusters(&config);
     let import = ["checkpoint", "import", file];
-    let (code, stdout, stderr) = setup.command(&moved, &import).await?;
+    let (code, stdout, stderr) = setup.output(&moved, &import).await?;
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(stdout, "1 checkpoints imported\n");
-    let (code, _, stderr) = setup.command(&moved, &import).await?;
+    let (code, _, stderr) = setup.output(&moved, &import).await?;
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("--replace"), "{stderr}");
     let shown = json(&setup, &moved, &["checkpoint", "show"]).await?;
@@ -162,7 +162,7 @@ async fn checkpoints_are_shown_set_and_moved_to_another_store() -> Result<()> {
             &["--partition", "0", "--offset", "0"],
         ]
         .concat();
-        let (code, stdout, stderr) = setup.command(config, &set).await?;
+        let (code, stdout, stderr) = setup.output(config, &set).await?;
         assert_eq!(code, Some(0), "{stderr}");
         assert!(stdout.contains("next offset 0 (was"), "{stdout}");
         let sluice = setup.run(config)?;
@@ -191,7 +191,7 @@ async fn what_cannot_be_set_or_imported_is_named() -> Result<()> {
         "t",
     ];
     let set = [&set[..], &["--partition", "0", "--offset", "0"]].concat();
-    let (code, _, stderr) = setup.command(&config, &set).await?;
+    let (code, _, stderr) = setup.output(&config, &set).await?;
     assert_eq!(code, Some(2));
     assert!(stderr.contains("there is no link `lnik`"), "{stderr}");
     let file = setup.folder.path().join("other.json");
@@ -201,7 +201,7 @@ async fn what_cannot_be_set_or_imported_is_named() -> Result<()> {
     ] {
         std::fs::write(&file, text)?;
         let import = ["checkpoint", "import", file.to_str().context("UTF-8")?];
-        let (code, _, stderr) = setup.command(&config, &import).await?;
+        let (code, _, stderr) = setup.output(&config, &import).await?;
         assert_eq!(code, Some(2));
         assert!(stderr.contains(reason), "{stderr}");
     }

@@ -4,6 +4,7 @@ mod bad_input;
 mod checkpoints;
 mod copy;
 mod crash;
+mod dead_letters;
 mod endurance;
 mod examples;
 mod faults;
