@@ -1,6 +1,6 @@
 //! A data folder: what survives the end of the process, and of which messages.
 //!
-//! Everything but messages is one small text, `metadata.json`, which is replaced as a whole before a request that
+//! Everything but messages is one small text, `metadata`, a checksum and JSON, which is replaced as a whole before a request that
 //! changed it is answered. The messages of a partition are a file that is appended to; whatever else happens to
 //! a partition, such as a purge, gives it a new file, so that the metadata alone says what holds.
 //!
@@ -14,13 +14,15 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use twox_hash::XxHash3_64;
+
 use crate::state::State;
 pub use log::Log;
 
 /// How many unsaved messages of a partition make the real server save them.
 pub const SAVE_EVERY: u64 = 1024;
 
-const METADATA: &str = "metadata.json";
+const METADATA: &str = "metadata";
 
 /// Where a broker keeps its data.
 #[derive(Debug, Clone)]
@@ -69,7 +71,10 @@ pub fn open(data: Data, fresh: impl FnOnce() -> State) -> io::Result<State> {
     let lock = lock(&data.folder)?;
     let path = data.folder.join(METADATA);
     let (mut state, written) = match fs::read_to_string(&path) {
-        Ok(text) => (load(&data.folder, &text)?, text),
+        Ok(text) => {
+            let text = verified(&text).ok_or_else(|| damaged(&path, "its checksum is wrong"))?;
+            (load(&data.folder, text)?, text.to_owned())
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if fs::read_dir(&files)?.next().is_some() {
                 return Err(damaged(&path, "missing, though there are partitions"));
@@ -163,7 +168,7 @@ impl Storage {
         }
         let path = self.data.folder.join(METADATA);
         let new = path.with_extension("new");
-        fs::write(&new, &text).map_err(|error| at(&new, error))?;
+        fs::write(&new, &format!("{}{text}", checksum(&text))).map_err(|error| at(&new, error))?;
         fs::rename(&new, &path).map_err(|error| at(&path, error))?;
         self.written = text;
         let files = files_of(state).collect();
@@ -187,6 +192,17 @@ fn lock(folder: &Path) -> io::Result<File> {
         }
         Err(TryLockError::Error(error)) => Err(at(&path, error)),
     }
+}
+
+/// The line that stands before the metadata.
+fn checksum(text: &str) -> String {
+    format!("{:016x}\n", XxHash3_64::oneshot(text.as_bytes()))
+}
+
+/// The metadata behind that line.
+fn verified(file: &str) -> Option<&str> {
+    let (line, text) = file.split_at_checked(file.find('\n')? + 1)?;
+    (line == checksum(text)).then_some(text)
 }
 
 fn load(folder: &Path, text: &str) -> io::Result<State> {
