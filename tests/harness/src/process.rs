@@ -1,7 +1,7 @@
 //! The real `sluice` binary as a process.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -158,6 +158,14 @@ impl Sluice {
         }
         self.child.kill().await?;
         Ok(())
+    }
+
+    /// Waits until it ends by itself, for as long as that takes. May be cancelled.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub async fn ended(&mut self) -> Result<ExitStatus> {
+        Ok(self.child.wait().await?)
     }
 
     /// Waits until it ends by itself: its exit code, its report if it printed one, and its log.
