@@ -67,7 +67,7 @@ pub struct Storage {
 /// When another broker uses it, it cannot be read or written, or it is damaged. The error names the file.
 pub fn open(data: Data, fresh: impl FnOnce() -> State) -> io::Result<State> {
     let files = data.folder.join("partitions");
-    fs::create_dir_all(&files).map_err(|error| at(&files, error))?;
+    fs::create_dir_all(&files).map_err(at(&files))?;
     let lock = lock(&data.folder)?;
     let path = data.folder.join(METADATA);
     let (mut state, written) = match fs::read_to_string(&path) {
@@ -81,7 +81,7 @@ pub fn open(data: Data, fresh: impl FnOnce() -> State) -> io::Result<State> {
             }
             (fresh(), String::new())
         }
-        Err(error) => return Err(at(&path, error)),
+        Err(error) => return Err(at(&path)(error)),
     };
     let files: BTreeSet<_> = files_of(&mut state).collect();
     remove_others(&data.folder, &files)?;
@@ -168,13 +168,13 @@ impl Storage {
         }
         let path = self.data.folder.join(METADATA);
         let new = path.with_extension("new");
-        fs::write(&new, &format!("{}{text}", checksum(&text))).map_err(|error| at(&new, error))?;
-        fs::rename(&new, &path).map_err(|error| at(&path, error))?;
+        fs::write(&new, checksum(&text) + &text).map_err(at(&new))?;
+        fs::rename(&new, &path).map_err(at(&path))?;
         self.written = text;
         let files = files_of(state).collect();
         for number in self.files.difference(&files) {
             let path = log::path(&self.data.folder, *number);
-            fs::remove_file(&path).map_err(|error| at(&path, error))?;
+            fs::remove_file(&path).map_err(at(&path))?;
         }
         self.files = files;
         Ok(())
@@ -183,14 +183,14 @@ impl Storage {
 
 fn lock(folder: &Path) -> io::Result<File> {
     let path = folder.join("lock");
-    let file = File::create(&path).map_err(|error| at(&path, error))?;
+    let file = File::create(&path).map_err(at(&path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
             let error = io::Error::new(io::ErrorKind::ResourceBusy, "another broker uses it");
-            Err(at(folder, error))
+            Err(at(folder)(error))
         }
-        Err(TryLockError::Error(error)) => Err(at(&path, error)),
+        Err(TryLockError::Error(error)) => Err(at(&path)(error)),
     }
 }
 
@@ -225,15 +225,15 @@ fn remove_others(folder: &Path, files: &BTreeSet<u64>) -> io::Result<()> {
     for entry in fs::read_dir(folder.join("partitions"))? {
         let path = entry?.path();
         if !kept.contains(&path) {
-            fs::remove_file(&path).map_err(|error| at(&path, error))?;
+            fs::remove_file(&path).map_err(at(&path))?;
         }
     }
     Ok(())
 }
 
-/// The same error with the file that it is about.
-fn at(path: &Path, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+/// Adds the file to an error.
+fn at(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 fn damaged(path: &Path, reason: &str) -> io::Error {

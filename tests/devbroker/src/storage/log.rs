@@ -39,7 +39,7 @@ impl Log {
     /// Makes an empty file.
     pub fn create(folder: &Path, number: u64, start: u64) -> io::Result<Self> {
         let path = path(folder, number);
-        File::create_new(&path).map_err(|error| at(&path, error))?;
+        File::create_new(&path).map_err(at(&path))?;
         Ok(Self {
             number,
             start,
@@ -65,7 +65,7 @@ impl Log {
             .append(true)
             .open(&self.path)
             .and_then(|mut file| file.write_all(&bytes));
-        appended.map_err(|error| at(&self.path, error))?;
+        appended.map_err(at(&self.path))?;
         self.end = end;
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Log {
     pub fn load(&mut self, folder: &Path) -> io::Result<Vec<(BatchHeader, Bytes)>> {
         self.path = path(folder, self.number);
         self.end = self.start;
-        let bytes = fs::read(&self.path).map_err(|error| at(&self.path, error))?;
+        let bytes = fs::read(&self.path).map_err(at(&self.path))?;
         let mut rest = Bytes::from(bytes);
         let mut batches = Vec::new();
         let mut position = 0;
@@ -100,7 +100,7 @@ impl Log {
             .write(true)
             .open(&self.path)
             .and_then(|file| file.set_len(length))
-            .map_err(|error| at(&self.path, error))
+            .map_err(at(&self.path))
     }
 }
 

@@ -22,6 +22,9 @@ pub const ROUTED: &str = "routed";
 /// Where the guest sends messages of the second topic whose type is `order`.
 pub const ORDERS: &str = "orders";
 
+/// What sluice logs when it cannot reach a cluster.
+const WARNING: &str = "WARN";
+
 /// Partitions of each topic.
 pub const PARTITIONS: u32 = 2;
 
@@ -70,12 +73,16 @@ impl Bench {
     pub async fn survive(&mut self, step: &Step, traffic: &mut Traffic) -> Result<()> {
         self.while_sluice_runs(traffic.goes_on(step.after)).await?;
         traffic.rush(true);
+        let warnings = self.warnings();
         for victim in &step.victims {
             self.kill(*victim).await?;
         }
         if !step.victims.contains(&Victim::Source) {
             let meanwhile = traffic.goes_on(Progress::Produced(step.down_for));
             self.while_sluice_runs(meanwhile).await?;
+        } else if let (Some(sluice), 1..) = (&mut self.sluice, step.down_for) {
+            // Nobody produces, but sluice notices.
+            sluice.logged_again(WARNING, warnings).await?;
         }
         let mut order = step.victims.clone();
         if step.reversed {
@@ -99,6 +106,11 @@ impl Bench {
         }
     }
 
+    fn warnings(&self) -> usize {
+        let running = self.sluice.as_ref();
+        running.map_or(0, |sluice| sluice.times_logged(WARNING))
+    }
+
     async fn kill(&mut self, victim: Victim) -> Result<()> {
         match victim {
             Victim::Source => self.source.kill().await,
@@ -116,7 +128,7 @@ impl Bench {
             Victim::Source => self.source.start_again().await?,
             Victim::Destination => self.destination.start_again().await?,
             Victim::Sluice => {
-                self.sluice = Some(Sluice::start(&self.config, &[("CHAOS_PASSWORD", "iggy")])?)
+                self.sluice = Some(Sluice::start(&self.config, &[("CHAOS_PASSWORD", "iggy")])?);
             }
         }
         Ok(())
@@ -159,7 +171,7 @@ impl Bench {
             "{} messages; {} kills of sluice, {} warnings, {} times found delivered",
             total(sent),
             self.logs.len(),
-            times("WARN"),
+            times(WARNING),
             times("found delivered")
         )
     }
@@ -182,7 +194,7 @@ gateway.name = "chaos"
 clusters.eu = {}
 clusters.us = {}
 [guests.router]
-component = {:?}
+component = "{}"
 config = {{ header = "type", routes = {{ order = {{ topic = "{ORDERS}" }} }} }}
 [[links]]
 name = "plain"
@@ -200,6 +212,6 @@ retry = {{ initial = "20 ms", max = "200 ms" }}
 "#,
         cluster(source),
         cluster(destination),
-        guest("router")?
+        guest("router")?.display()
     ))
 }

@@ -1,5 +1,5 @@
 //! `kill -9` of everything, again and again: two clusters and sluice are processes, a producer writes to the one, and
-//! at random points of the traffic one or two of the three are killed and started again. In the end the destination
+//! at random points of the traffic one, two or all of the three are killed and started again. In the end the destination
 //! must hold exactly what the source holds, in its order.
 //!
 //! `SLUICE_CHAOS_SEED` gives the seed, which a failure prints: it makes the same schedule again, though not the same

@@ -19,14 +19,15 @@ pub enum Progress {
     Delivered(u64),
 }
 
-/// One or two kills.
+/// Kills at about the same time.
 #[derive(Debug)]
 pub struct Step {
     /// So far things go on after the last step.
     pub after: Progress,
     /// Who is killed, in this order.
     pub victims: Vec<Victim>,
-    /// How many messages are produced before they start again, unless it is the source that is down.
+    /// How many messages are produced before they start again. Where the source is among them: if not 0, they start
+    /// again once sluice has noticed.
     pub down_for: u64,
     /// Whether they start again in the opposite order.
     pub reversed: bool,
@@ -46,8 +47,9 @@ pub fn make(kills: usize, random: &mut Random) -> Vec<Step> {
         let first = random.pick(&order);
         order.retain(|victim| *victim != first);
         let mut victims = vec![first];
-        if left > 1 && random.below(3) == 0 {
-            let others: Vec<_> = VICTIMS.into_iter().filter(|v| *v != first).collect();
+        while victims.len() < left.min(VICTIMS.len()) && random.below(3) == 0 {
+            let mut others = VICTIMS.to_vec();
+            others.retain(|victim| !victims.contains(victim));
             victims.push(random.pick(&others));
         }
         left -= victims.len();
@@ -55,7 +57,7 @@ pub fn make(kills: usize, random: &mut Random) -> Vec<Step> {
         steps.push(Step {
             after: random.pick(&[Progress::Produced(far), Progress::Delivered(far)]),
             victims,
-            down_for: random.pick(&[0, 1, 200]),
+            down_for: random.pick(&[0, 1, 200, 1000]),
             reversed: random.below(2) == 0,
         });
     }
