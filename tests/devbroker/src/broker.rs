@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::faults::Faults;
 use crate::session;
 use crate::state::State;
+use crate::storage::{self, Data};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -28,6 +29,9 @@ pub struct Options {
     pub username: String,
     /// That user's password.
     pub password: String,
+    /// Where the data are kept; without, they are gone with the broker. A folder that holds data brings its users with
+    /// it, the one above among them.
+    pub data: Option<Data>,
 }
 
 impl Default for Options {
@@ -36,6 +40,7 @@ impl Default for Options {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             username: "iggy".to_owned(),
             password: "iggy".to_owned(),
+            data: None,
         }
     }
 }
@@ -98,7 +103,7 @@ impl Shared {
     }
 }
 
-/// A running broker. It stops when dropped.
+/// A running broker. When dropped it stops as in a crash: what [`Broker::stop`] would have saved is lost.
 #[derive(Debug)]
 pub struct Broker {
     pub(crate) shared: Arc<Shared>,
@@ -121,10 +126,11 @@ impl Drop for Listening {
 }
 
 impl Broker {
-    /// Starts an empty broker. Must be called in a Tokio runtime.
+    /// Starts a broker, an empty one but for what its data folder holds. Must be called in a Tokio runtime.
     ///
     /// # Errors
-    /// When the address is not a loopback address, or cannot be listened on, or the user name is not one.
+    /// When the address is not a loopback address, or cannot be listened on, or the user name is not one; when the data
+    /// folder is in use or damaged.
     pub fn start(options: Options) -> io::Result<Self> {
         if !options.address.ip().is_loopback() {
             return Err(io::Error::new(
@@ -141,8 +147,13 @@ impl Broker {
         drop(std::net::TcpListener::bind(options.address)?);
         let reserved = socket(options.address)?;
         let address = reserved.local_addr()?;
+        let fresh = || State::new(username, options.password.clone());
+        let state = match &options.data {
+            None => fresh(),
+            Some(data) => storage::open(data.clone(), fresh)?,
+        };
         let shared = Arc::new(Shared {
-            state: Mutex::new(State::new(username, options.password.clone())),
+            state: Mutex::new(state),
             faults: Faults::default(),
             address,
             requests: Mutex::default(),
@@ -207,21 +218,25 @@ impl Broker {
         Ok(())
     }
 
-    /// Goes down and comes up again, as after a crash.
+    /// Goes down and comes up again, as after a crash. What is in memory stays, saved or not.
     ///
     /// # Errors
-    /// As [`Broker::come_up`].
+    /// As [`Broker::come_up`], and when the loss cannot be saved.
     pub async fn restart(&self, loss: Loss) -> io::Result<()> {
         self.go_down().await;
         if let Loss::Newest(count) = loss {
-            self.each_partition(|partition| partition.roll_back(count));
+            self.roll_all_back(count)?;
         }
         self.come_up().await
     }
 
-    /// Stops for good.
-    pub async fn stop(self) {
+    /// Stops for good, and saves everything where there is a data folder.
+    ///
+    /// # Errors
+    /// When it cannot be saved.
+    pub async fn stop(self) -> io::Result<()> {
         self.go_down().await;
+        self.shared.state().save_all()
     }
 }
 

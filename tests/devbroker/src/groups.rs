@@ -1,14 +1,18 @@
 //! Consumer groups: members, and which partitions each of them owns.
 
 use iggy_binary_protocol::WireName;
+use serde::{Deserialize, Serialize};
 
 use crate::state::Named;
+use crate::storage::text;
 
 /// A consumer group of a topic.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Group {
+    #[serde(with = "text::name")]
     pub name: WireName,
     /// Connections, in the order in which they joined.
+    #[serde(skip)]
     pub members: Vec<u32>,
     /// Counts rebalances.
     pub generation: u64,

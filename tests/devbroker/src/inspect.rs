@@ -83,13 +83,21 @@ impl Broker {
     /// Creates a topic, and its stream where there is none of that name.
     ///
     /// # Errors
-    /// When a name is not one, the topic is there, or it would have too many partitions.
+    /// When a name is not one, the topic is there (`AlreadyExists`), it would have too many partitions, or it cannot
+    /// be saved.
     pub fn create_topic(&self, stream: &str, topic: &str, partitions: u32) -> io::Result<()> {
         let name = |name: &str| {
             WireName::new(name.to_owned())
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))
         };
-        let refused = |code| io::Error::other(IggyError::from_code(code).to_string());
+        let refused = |code| {
+            let error = IggyError::from_code(code);
+            let kind = match error {
+                IggyError::TopicNameAlreadyExists(..) => io::ErrorKind::AlreadyExists,
+                _ => io::ErrorKind::Other,
+            };
+            io::Error::new(kind, error.to_string())
+        };
         let (stream, topic) = (name(stream)?, name(topic)?);
         let topic = topics::new(topic, &WireOptions::empty(), partitions).map_err(refused)?;
         let mut state = self.shared.state();
@@ -100,39 +108,53 @@ impl Broker {
         let stream = state.stream(&WireIdentifier::String(stream));
         stream
             .and_then(|stream| topics::add(stream, topic).map(|_| ()))
-            .map_err(refused)
+            .map_err(refused)?;
+        state.save()
     }
 
-    /// Purges a partition: it is empty, and its offsets begin at 0 again. Tells whether there is such a partition.
+    /// Purges a partition: it is empty, and its offsets begin at 0 again. Tells whether there is such a partition
+    /// and, with a data folder, that was saved.
     pub fn purge(&self, stream: &str, topic: &str, partition: u32) -> bool {
-        self.with_partition(stream, topic, partition, Partition::purge)
-            .is_some()
+        self.change(stream, topic, partition, Partition::purge)
     }
 
-    /// Expires the messages of a partition below `offset`. Tells whether there is such a partition.
+    /// Expires the messages of a partition below `offset`. Tells whether there is such a partition
+    /// and, with a data folder, that was saved.
     pub fn expire(&self, stream: &str, topic: &str, partition: u32, offset: u64) -> bool {
-        self.with_partition(stream, topic, partition, |partition| {
+        self.change(stream, topic, partition, |partition| {
             partition.expire(offset);
         })
-        .is_some()
     }
 
     /// Rolls a partition back by `count` messages; their offsets are given again. Tells whether there is such a
-    /// partition.
+    /// partition and, with a data folder, that was saved.
     pub fn roll_back(&self, stream: &str, topic: &str, partition: u32, count: u64) -> bool {
-        self.with_partition(stream, topic, partition, |partition| {
+        self.change(stream, topic, partition, |partition| {
             partition.roll_back(count);
         })
-        .is_some()
     }
 
-    pub(crate) fn each_partition(&self, mut change: impl FnMut(&mut Partition)) {
+    pub(crate) fn roll_all_back(&self, count: u64) -> io::Result<()> {
         let mut state = self.shared.state();
-        for stream in state.streams.values_mut() {
-            for topic in stream.topics.values_mut() {
-                topic.partitions.iter_mut().for_each(&mut change);
-            }
+        for partition in state.partitions() {
+            partition.roll_back(count);
         }
+        state.save()
+    }
+
+    /// Changes a partition and saves what became of it.
+    fn change(
+        &self,
+        stream: &str,
+        topic: &str,
+        partition: u32,
+        change: impl FnOnce(&mut Partition),
+    ) -> bool {
+        let is_there = self
+            .with_partition(stream, topic, partition, change)
+            .is_some();
+        let saved = self.shared.state().save();
+        is_there && saved.is_ok()
     }
 
     fn with_partition<T>(

@@ -1,4 +1,5 @@
-//! An Iggy-compatible broker for demos and tests: real framing and handshake over TCP, partitions in memory.
+//! An Iggy-compatible broker for demos and tests: real framing and handshake over TCP, partitions in memory
+//! or, on request, in a folder.
 //!
 //! It is not a product. It exists to be exact, so that what holds against it holds against the real server, and to
 //! be cruel on demand: see [`Faults`]. It listens on loopback addresses only.
@@ -11,6 +12,7 @@ pub mod partition;
 mod requests;
 mod session;
 mod state;
+mod storage;
 pub mod target;
 mod wire;
 
@@ -18,3 +20,4 @@ pub use broker::{Broker, Loss, Options};
 pub use faults::{Action, Faults, Gate, Rule};
 pub use inspect::Stored;
 pub use requests::messages::send_header;
+pub use storage::{Data, SAVE_EVERY};

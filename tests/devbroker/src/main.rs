@@ -1,19 +1,21 @@
 //! The dev broker, started by hand.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use sluice_devbroker::{Broker, Options};
+use sluice_devbroker::{Broker, Data, Options, SAVE_EVERY};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-/// An Iggy-compatible broker for trying things out: real protocol over TCP, everything in memory.
+/// An Iggy-compatible broker for trying things out: real protocol over TCP, everything in memory or in a folder.
 ///
-/// It listens on loopback addresses only and forgets everything when it ends. Prints the address that it listens
-/// on. SIGINT or SIGTERM ends it.
+/// It listens on loopback addresses only and, without a data folder, forgets everything when it ends. Prints the
+/// address that it listens on. SIGINT or SIGTERM ends it, and saves everything to the data folder.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
@@ -32,9 +34,19 @@ struct Arguments {
     )]
     password: String,
     /// A topic to start with, for example shop/orders:4 for four partitions; without a number it has one. Can be
-    /// given several times. Its stream is created with it.
+    /// given several times. Its stream is created with it. One that the data folder has stays as it is.
     #[arg(long = "topic", value_name = "STREAM/TOPIC[:PARTITIONS]")]
     topics: Vec<Topic>,
+    /// Keeps the data in this folder. Data that are there bring their users with them, and the user above is not looked
+    /// at.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// How many unsaved messages of a partition are saved at once, before the last of them is acknowledged. With 1
+    /// every acknowledged message survives kill -9; with more such a kill loses acknowledged messages and their
+    /// offsets are given again, as at the real server.
+    #[arg(long, value_name = "N", default_value_t = SAVE_EVERY, requires = "data_dir")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    save_every: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,27 +98,35 @@ async fn run(arguments: Arguments) -> Result<()> {
         .init();
     let mut interrupts = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
     let mut terminations = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let has_data = arguments.data_dir.is_some();
+    let data = arguments.data_dir.map(|folder| Data {
+        folder,
+        save_every: arguments.save_every,
+    });
     let broker = Broker::start(Options {
         address: arguments.address,
         username: arguments.username,
         password: arguments.password,
+        data,
     })
-    .with_context(|| format!("cannot listen on {}", arguments.address))?;
+    .with_context(|| format!("cannot start at {}", arguments.address))?;
     for Topic {
         stream,
         name,
         partitions,
     } in &arguments.topics
     {
-        broker
-            .create_topic(stream, name, *partitions)
-            .with_context(|| format!("cannot create topic {stream}/{name}"))?;
+        match broker.create_topic(stream, name, *partitions) {
+            Err(error) if has_data && error.kind() == ErrorKind::AlreadyExists => {}
+            created => {
+                created.with_context(|| format!("cannot create topic {stream}/{name}"))?;
+            }
+        }
     }
     println!("listening on {}", broker.address());
     tokio::select! {
         _ = interrupts.recv() => {}
         _ = terminations.recv() => {}
     }
-    broker.stop().await;
-    Ok(())
+    broker.stop().await.context("cannot save everything")
 }

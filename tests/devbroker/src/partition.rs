@@ -1,11 +1,16 @@
 //! A partition: wire batches as they came, stamped with offsets.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
 use iggy_binary_protocol::batch::{
     BATCH_HEADER_SIZE, BatchHeader, BatchRef, calculate_batch_checksum, decode_batch_slice,
 };
+use serde::{Deserialize, Serialize};
+
+use crate::storage::{Log, text};
 
 /// Names a stored consumer offset: the kind of consumer and its identifier.
 pub type ConsumerKey = (u8, Vec<u8>);
@@ -26,19 +31,25 @@ pub struct VerifiedBatch {
 }
 
 /// The messages of one partition.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Partition {
+    #[serde(skip)]
     records: Vec<Record>,
     /// The offset of the next message.
+    #[serde(skip)]
     next_offset: u64,
     /// The first offset that was not expired.
     first_offset: u64,
     /// Size of the records in bytes.
+    #[serde(skip)]
     size: u64,
     /// Microseconds since the Unix epoch.
     pub created_at: u64,
     /// Stored consumer offsets.
-    pub offsets: HashMap<ConsumerKey, u64>,
+    #[serde(with = "text::pairs")]
+    pub offsets: BTreeMap<ConsumerKey, u64>,
+    /// Where the messages are saved; none where nothing is, or when the file does not hold what the partition does.
+    log: Option<Log>,
 }
 
 /// Where a poll begins.
@@ -147,6 +158,7 @@ impl Partition {
         self.first_offset = offset.clamp(self.first_offset, self.next_offset);
         let first = self.first_offset;
         self.records.retain(|record| end_of(&record.header) > first);
+        self.log = None;
         self.measure();
     }
 
@@ -166,9 +178,64 @@ impl Partition {
             *last = decode(bytes);
         }
         self.next_offset = end;
+        self.log = None;
         self.measure();
+        self.clamp();
+    }
+
+    /// Saves the messages when at least so many of them are unsaved.
+    pub fn save(&mut self, least: u64) -> io::Result<()> {
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        if self.next_offset - log.end < least {
+            return Ok(());
+        }
+        let is_saved = |record: &Record| record.header.base_offset < log.end;
+        let unsaved = &self.records[self.records.partition_point(is_saved)..];
+        let batches = unsaved.iter().map(|record| &record.bytes);
+        log.append(batches, self.next_offset)
+    }
+
+    /// Whether the file holds what the partition does, but for unsaved messages.
+    pub const fn has_log(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Number of the file.
+    pub fn file(&self) -> Option<u64> {
+        self.log.as_ref().map(|log| log.number)
+    }
+
+    /// Saves all messages to a new file.
+    pub fn rewrite(&mut self, folder: &Path, number: u64) -> io::Result<()> {
+        let first = self.records.first();
+        let start = first.map_or(self.next_offset, |record| record.header.base_offset);
+        self.log = Some(Log::create(folder, number, start)?);
+        self.save(1)
+    }
+
+    /// Reads the messages. Stored offsets that lie behind them are those of messages that were never saved.
+    pub fn load(&mut self, folder: &Path) -> io::Result<()> {
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        let batches = log.load(folder)?.into_iter();
+        self.next_offset = log.end;
+        self.records = batches
+            .map(|(header, bytes)| Record { header, bytes })
+            .collect();
+        self.first_offset = self.first_offset.min(self.next_offset);
+        self.measure();
+        self.clamp();
+        Ok(())
+    }
+
+    /// Sets back stored offsets that lie behind the end.
+    fn clamp(&mut self) {
+        let current = self.current_offset();
         for stored in self.offsets.values_mut() {
-            *stored = (*stored).min(end.saturating_sub(1));
+            *stored = (*stored).min(current);
         }
     }
 

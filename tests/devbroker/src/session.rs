@@ -15,6 +15,7 @@ use crate::faults::{Action, Gate};
 use crate::requests::messages::Send;
 use crate::requests::place::Place;
 use crate::requests::{self, messages, users};
+use crate::state::State;
 use crate::wire::{self, Answer, Request};
 
 /// What the execution of a request comes to.
@@ -25,6 +26,8 @@ pub enum Outcome {
     Silent,
     /// The session ends.
     Evict(EvictionReason),
+    /// It was executed, but what came of it could not be saved: the connection closes.
+    Unsaved,
 }
 
 /// Whether the connection goes on.
@@ -129,6 +132,7 @@ impl Connection {
                 wire::write(writer, &wire::eviction(header.client, reason)).await?;
                 Ok(Next::Close)
             }
+            Outcome::Unsaved => Ok(Next::Close),
         }
     }
 
@@ -229,16 +233,24 @@ fn execute_admitted(
         }
         POLL_MESSAGES_CODE => {
             let hide = matches!(action, Some(Action::EmptyPoll));
-            Outcome::Answer(messages::poll(&mut shared.state(), &body, id, hide))
+            let mut state = shared.state();
+            let answer = messages::poll(&mut state, &body, id, hide);
+            saved(&mut state, answer, messages::commits(&body))
         }
-        _ => Outcome::Answer(requests::answer(
-            &mut shared.state(),
-            shared,
-            code,
-            &body,
-            id,
-        )),
+        _ => {
+            let mut state = shared.state();
+            let answer = requests::answer(&mut state, shared, code, &body, id);
+            saved(&mut state, answer, true)
+        }
     };
     shared.changed();
     outcome
+}
+
+/// The answer to a request; where it may have changed something, only once that is saved.
+fn saved(state: &mut State, answer: Answer, may_have_changed: bool) -> Outcome {
+    if may_have_changed && state.save().is_err() {
+        return Outcome::Unsaved;
+    }
+    Outcome::Answer(answer)
 }

@@ -1,45 +1,58 @@
 //! What the broker knows: streams, topics, partitions, users, tokens and sessions.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use iggy_binary_protocol::{WireIdentifier, WireName, WireOptions};
 use iggy_common::IggyError;
+use serde::{Deserialize, Serialize};
 
 use crate::groups::Group;
 use crate::partition::Partition;
+use crate::storage::{Storage, text};
 
 /// Everything, behind one lock that is held shortly.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct State {
     pub streams: Slots<Stream>,
     pub users: Slots<User>,
     /// Personal access tokens by their text.
-    pub tokens: HashMap<String, Token>,
+    pub tokens: BTreeMap<String, Token>,
     /// Logged-in sessions by the number of their connection.
+    #[serde(skip)]
     pub sessions: BTreeMap<u32, Session>,
+    #[serde(skip)]
     pub last_session: u64,
     pub last_token: u64,
+    #[serde(skip)]
     pub started_at: u64,
+    /// The data folder, where there is one.
+    #[serde(skip)]
+    pub storage: Option<Storage>,
 }
 
 /// A stream.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Stream {
+    #[serde(with = "text::name")]
     pub name: WireName,
     pub created_at: u64,
+    #[serde(with = "text::options")]
     pub options: WireOptions,
     pub topics: Slots<Topic>,
 }
 
 /// A topic.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Topic {
+    #[serde(with = "text::name")]
     pub name: WireName,
     pub created_at: u64,
     /// Options that the client gave.
+    #[serde(with = "text::options")]
     pub options: WireOptions,
     /// Options that follow from the defaults.
+    #[serde(with = "text::options")]
     pub derived_options: WireOptions,
     pub message_expiry: u64,
     pub compression_algorithm: u8,
@@ -49,19 +62,22 @@ pub struct Topic {
 }
 
 /// A user.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct User {
+    #[serde(with = "text::name")]
     pub name: WireName,
     pub password: String,
     pub created_at: u64,
     pub status: u8,
+    #[serde(with = "text::options")]
     pub options: WireOptions,
 }
 
 /// A personal access token.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Token {
     pub user: u32,
+    #[serde(with = "text::name")]
     pub name: WireName,
     /// Microseconds since the Unix epoch, or 0 for never.
     pub expires_at: u64,
@@ -77,7 +93,7 @@ pub struct Session {
 }
 
 /// Things with a name and a number that is given again after a deletion, as the real server does.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Slots<T>(BTreeMap<u32, T>);
 
 impl<T> Default for Slots<T> {
@@ -177,11 +193,12 @@ impl State {
         Self {
             streams: Slots::default(),
             users,
-            tokens: HashMap::new(),
+            tokens: BTreeMap::new(),
             sessions: BTreeMap::new(),
             last_session: 0,
             last_token: 0,
             started_at: now,
+            storage: None,
         }
     }
 
@@ -210,6 +227,14 @@ impl State {
             .partitions
             .get_mut(partition as usize)
             .ok_or_else(partition_missing)
+    }
+
+    /// Every partition of every topic.
+    pub fn partitions(&mut self) -> impl Iterator<Item = &mut Partition> {
+        self.streams
+            .values_mut()
+            .flat_map(|stream| stream.topics.values_mut())
+            .flat_map(|topic| &mut topic.partitions)
     }
 
     /// Whether a connection may ask for anything.

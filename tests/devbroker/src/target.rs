@@ -72,40 +72,13 @@ impl Target {
 
     async fn start_server(binary: &Path) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let port = free_port().await?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut server = Command::new(binary)
-            .current_dir(folder.path())
-            .env("IGGY_SYSTEM_PATH", folder.path().join("data"))
-            .env("IGGY_TCP_ADDRESS", address.to_string())
-            .env("IGGY_QUIC_ENABLED", "false")
-            .env("IGGY_HTTP_ENABLED", "false")
-            .env("IGGY_WEBSOCKET_ENABLED", "false")
-            .env("IGGY_ROOT_USERNAME", "iggy")
-            .env("IGGY_ROOT_PASSWORD", "iggy")
-            .env("IGGY_SYSTEM_SHARDING_CPU_ALLOCATION", "1")
-            .env("IGGY_SYSTEM_SHARDING_PIN_CORES", "false")
-            .env("IGGY_SHARD_RUNTIME_CAPACITY", "256")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .with_context(|| format!("cannot start {}", binary.display()))?;
-        for _ in 0..LOOKS {
-            if let Some(status) = server.try_wait()? {
-                bail!("{} ended with {status}", binary.display());
-            }
-            if TcpStream::connect(address).await.is_ok() {
-                return Ok(Self {
-                    connection_string: format!("iggy://iggy:iggy@{address}"),
-                    broker: None,
-                    _server: Some((server, folder)),
-                });
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-        bail!("{} does not listen on {address}", binary.display())
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port().await?));
+        let server = start_server(binary, folder.path(), address, &[]).await?;
+        Ok(Self {
+            connection_string: format!("iggy://iggy:iggy@{address}"),
+            broker: None,
+            _server: Some((server, folder)),
+        })
     }
 
     /// `iggy://user:password@host:port`.
@@ -136,6 +109,48 @@ impl Target {
     pub const fn broker(&self) -> Option<&Broker> {
         self.broker.as_ref()
     }
+}
+
+/// Starts an `iggy-server` with the data that `folder` holds, and returns when it listens. Its user and password are
+/// both `iggy`. It is killed when dropped.
+///
+/// # Errors
+/// When it cannot be started or ends.
+pub async fn start_server(
+    binary: &Path,
+    folder: &Path,
+    address: SocketAddr,
+    environment: &[(&str, &str)],
+) -> Result<Child> {
+    let mut server = Command::new(binary)
+        .current_dir(folder)
+        .env("IGGY_SYSTEM_PATH", folder.join("data"))
+        .env("IGGY_TCP_ADDRESS", address.to_string())
+        .env("IGGY_QUIC_ENABLED", "false")
+        .env("IGGY_HTTP_ENABLED", "false")
+        .env("IGGY_WEBSOCKET_ENABLED", "false")
+        .env("IGGY_ROOT_USERNAME", "iggy")
+        .env("IGGY_ROOT_PASSWORD", "iggy")
+        .env("IGGY_SYSTEM_SHARDING_CPU_ALLOCATION", "1")
+        .env("IGGY_SYSTEM_SHARDING_PIN_CORES", "false")
+        .env("IGGY_SHARD_RUNTIME_CAPACITY", "256")
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("cannot start {}", binary.display()))?;
+    for _ in 0..LOOKS {
+        if let Some(status) = server.try_wait()? {
+            bail!("{} ended with {status}", binary.display());
+        }
+        if TcpStream::connect(address).await.is_ok() {
+            return Ok(server);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    bail!("{} does not listen on {address}", binary.display())
 }
 
 /// A port of the loopback address that is free now.

@@ -1,7 +1,7 @@
 //! The real `sluice` binary as a process.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -124,13 +124,30 @@ impl Sluice {
     /// # Errors
     /// When sluice ends or takes too long without such a line.
     pub async fn logged(&mut self, text: &str) -> Result<()> {
-        let holds = |lines: &Vec<String>| lines.iter().any(|line| line.contains(text));
-        let found = {
-            let waited = tokio::time::timeout(PATIENCE, self.log.wait_for(holds)).await;
-            matches!(waited, Ok(Ok(_)))
-        };
+        let found = self.log_comes_to(|lines| count(lines, text) > 0).await;
         ensure!(found, "no log line holds {text:?}:\n{}", self.log());
         Ok(())
+    }
+
+    /// Waits until more log lines hold `text` than `before`.
+    ///
+    /// # Errors
+    /// As [`Sluice::logged`].
+    pub async fn logged_again(&mut self, text: &str, before: usize) -> Result<()> {
+        let found = self.log_comes_to(|lines| count(lines, text) > before).await;
+        ensure!(found, "no more log lines hold {text:?}:\n{}", self.log());
+        Ok(())
+    }
+
+    /// How many log lines hold `text`.
+    pub fn times_logged(&self, text: &str) -> usize {
+        count(&self.log.borrow(), text)
+    }
+
+    async fn log_comes_to(&mut self, condition: impl Fn(&[String]) -> bool) -> bool {
+        let reaching = self.log.wait_for(|lines| condition(lines));
+        let waited = tokio::time::timeout(PATIENCE, reaching).await;
+        matches!(waited, Ok(Ok(_)))
     }
 
     /// Everything logged so far.
@@ -208,6 +225,14 @@ impl Sluice {
         Ok(())
     }
 
+    /// Waits until it ends by itself, for as long as that takes. May be cancelled.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub async fn ended(&mut self) -> Result<ExitStatus> {
+        Ok(self.child.wait().await?)
+    }
+
     /// Waits until it ends by itself: its exit code, its report if it printed one, and its log.
     ///
     /// # Errors
@@ -239,6 +264,10 @@ impl Sluice {
         while self.log.changed().await.is_ok() {}
         Ok((status.code(), text, self.log()))
     }
+}
+
+fn count(lines: &[String], text: &str) -> usize {
+    lines.iter().filter(|line| line.contains(text)).count()
 }
 
 async fn collect(stderr: ChildStderr, lines: watch::Sender<Vec<String>>) {

@@ -5,26 +5,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use bytes::BytesMut;
 use iggy::prelude::{
-    Client, Consumer, ConsumerOffsetClient, Identifier, IggyClient, MessageClient, PollingStrategy,
-    StreamClient, TopicClient, TopicCreateOptions, UserClient,
+    Client, Consumer, ConsumerOffsetClient, Identifier, IggyClient, StreamClient, TopicClient,
+    TopicCreateOptions, UserClient,
 };
-use iggy_binary_protocol::codes::SEND_MESSAGES_CODE;
-use iggy_binary_protocol::requests::messages::{RawMessage, SendMessagesEncoder};
-use iggy_binary_protocol::{WireIdentifier, WirePartitioning};
 use sluice_devbroker::Broker;
 use sluice_devbroker::target::{self, Target};
 use tempfile::TempDir;
 
+use crate::client::{connect, read, send};
 use crate::message::Message;
 use crate::process::{PATIENCE, Sluice};
 
 /// How often a real server, which tells nobody, is asked whether messages have come.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// Most messages and bytes in a request.
-const REQUEST: (usize, usize) = (1000, 32 << 20);
 
 /// Two clusters and a folder for sluice.
 #[derive(Debug)]
@@ -65,7 +59,7 @@ impl Setup {
         static TESTS: AtomicU32 = AtomicU32::new(0);
         let test = TESTS.fetch_add(1, Ordering::Relaxed);
         let stream = format!("test-{}-{test}", std::process::id());
-        let client = connect(&source).await?;
+        let client = connect(source.connection_string()).await?;
         client.create_stream(&stream).await?;
         Ok(Self {
             source,
@@ -119,7 +113,7 @@ impl Setup {
     /// # Errors
     /// When that fails.
     pub async fn destination_topic(&self, name: &str, partitions: u32) -> Result<()> {
-        let client = connect(&self.destination).await?;
+        let client = connect(self.destination.connection_string()).await?;
         let stream = Identifier::named(&self.stream)?;
         if client.get_stream(&stream).await?.is_none() {
             client.create_stream(&self.stream).await?;
@@ -138,8 +132,8 @@ impl Setup {
     /// When a send fails.
     pub async fn produce(&self, topic: &str, partition: u32, messages: &[Message]) -> Result<()> {
         // A client of its own: the last one may be gone with the broker that a test restarted.
-        let client = connect(&self.source).await?;
-        send_to(&client, &self.stream, topic, partition, messages).await
+        let client = connect(self.source.connection_string()).await?;
+        send(&client, &self.stream, topic, partition, messages).await
     }
 
     /// Sends messages to the destination, as another writer would.
@@ -147,8 +141,8 @@ impl Setup {
     /// # Errors
     /// When a send fails.
     pub async fn intrude(&self, topic: &str, partition: u32, messages: &[Message]) -> Result<()> {
-        let client = connect(&self.destination).await?;
-        send_to(&client, &self.stream, topic, partition, messages).await
+        let client = connect(self.destination.connection_string()).await?;
+        send(&client, &self.stream, topic, partition, messages).await
     }
 
     /// Every message of a partition at the destination.
@@ -156,7 +150,8 @@ impl Setup {
     /// # Errors
     /// When it cannot be read.
     pub async fn delivered(&self, topic: &str, partition: u32) -> Result<Vec<Message>> {
-        read(&self.destination, &self.stream, topic, partition).await
+        let client = connect(self.destination.connection_string()).await?;
+        read(&client, &self.stream, topic, partition, 0).await
     }
 
     /// Every dead letter.
@@ -164,7 +159,7 @@ impl Setup {
     /// # Errors
     /// When they cannot be read.
     pub async fn dead_letters(&self) -> Result<Vec<Message>> {
-        read(&self.destination, &self.stream, "dead-letters", 0).await
+        self.delivered("dead-letters", 0).await
     }
 
     /// Waits until a partition at the destination holds `count` messages.
@@ -184,7 +179,7 @@ impl Setup {
             broker.holds(&self.stream, topic, partition, count).await;
             return Ok(());
         }
-        let client = connect(&self.destination).await?;
+        let client = connect(self.destination.connection_string()).await?;
         let (stream, topic) = (Identifier::named(&self.stream)?, Identifier::named(topic)?);
         loop {
             let details = client.get_topic(&stream, &topic).await?;
@@ -267,7 +262,7 @@ retry = {{ initial = "1 ms", max = "20 ms" }}
         topic: &str,
         partition: u32,
     ) -> Result<Option<u64>> {
-        let client = connect(&self.source).await?;
+        let client = connect(self.source.connection_string()).await?;
         let (stream, topic) = (Identifier::named(&self.stream)?, Identifier::named(topic)?);
         let consumer = Consumer::new(Identifier::named(consumer)?);
         let stored = client
@@ -310,84 +305,4 @@ pub fn guest(name: &str) -> Result<PathBuf> {
         path.display()
     );
     Ok(path)
-}
-
-async fn connect(target: &Target) -> Result<IggyClient> {
-    let text = format!(
-        "{}?nodelay=true&reestablish_after=0s&reconnection_retries=3",
-        target.connection_string()
-    );
-    let client = IggyClient::from_connection_string(&text)?;
-    client.connect().await?;
-    Ok(client)
-}
-
-async fn send_to(
-    client: &IggyClient,
-    stream: &str,
-    topic: &str,
-    partition: u32,
-    messages: &[Message],
-) -> Result<()> {
-    let stream = WireIdentifier::named(stream)?;
-    let topic = WireIdentifier::named(topic)?;
-    let partitioning = WirePartitioning::PartitionId(partition);
-    let mut rest = messages;
-    while !rest.is_empty() {
-        let mut bytes = 0;
-        let within = |message: &&Message| {
-            bytes += message.payload.len() + message.headers.len();
-            bytes <= REQUEST.1
-        };
-        let count = rest
-            .iter()
-            .take(REQUEST.0)
-            .take_while(within)
-            .count()
-            .max(1);
-        let (now, later) = rest.split_at(count);
-        let raw: Vec<_> = now
-            .iter()
-            .map(|message| RawMessage {
-                id: message.id,
-                origin_timestamp: message.origin_timestamp,
-                headers: Some(&message.headers),
-                payload: &message.payload,
-            })
-            .collect();
-        let mut body = BytesMut::new();
-        SendMessagesEncoder::encode(&mut body, &stream, &topic, &partitioning, &raw)?;
-        client
-            .send_binary_request(SEND_MESSAGES_CODE, body.freeze())
-            .await?;
-        rest = later;
-    }
-    Ok(())
-}
-
-async fn read(target: &Target, stream: &str, topic: &str, partition: u32) -> Result<Vec<Message>> {
-    let client = connect(target).await?;
-    let (stream, topic) = (Identifier::named(stream)?, Identifier::named(topic)?);
-    let consumer = Consumer::new(Identifier::named("harness")?);
-    let mut messages = Vec::new();
-    let mut offset = 0;
-    loop {
-        let strategy = PollingStrategy::offset(offset);
-        let polled = client
-            .poll_messages(
-                &stream,
-                &topic,
-                Some(partition),
-                &consumer,
-                &strategy,
-                100,
-                false,
-            )
-            .await?;
-        let Some(last) = polled.messages.last() else {
-            return Ok(messages);
-        };
-        offset = last.header.offset + 1;
-        messages.extend(polled.messages.iter().map(Message::from));
-    }
 }

@@ -76,6 +76,9 @@ pub fn send(state: &mut State, send: Result<Send, WireError>, confirm: bool) -> 
         return Outcome::Silent;
     };
     let base_offset = partition.append(id, batch, now());
+    if state.save_messages(stream_id, topic_id, id).is_err() {
+        return Outcome::Unsaved;
+    }
     let confirmation = SendMessagesConfirmationResponse {
         stream_id,
         topic_id,
@@ -86,6 +89,11 @@ pub fn send(state: &mut State, send: Result<Send, WireError>, confirm: bool) -> 
         confirmations: if confirm { vec![confirmation] } else { vec![] },
     };
     Outcome::Answer(whole(reply.to_bytes()))
+}
+
+/// Whether a poll also stores an offset.
+pub fn commits(body: &[u8]) -> bool {
+    PollMessagesRequest::decode_from(body).is_ok_and(|poll| poll.auto_commit)
 }
 
 /// Answers a poll; with `hide` as if nothing could be read.

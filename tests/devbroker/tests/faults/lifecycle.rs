@@ -117,6 +117,6 @@ async fn a_port_in_use_is_refused_and_free_again_after_the_end() {
         ..Options::default()
     };
     Broker::start(options.clone()).unwrap_err();
-    broker.stop().await;
+    broker.stop().await.unwrap();
     Broker::start(options).unwrap();
 }
