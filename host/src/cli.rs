@@ -19,7 +19,7 @@ use crate::config::{self, Config};
 ///
 /// Exit codes: 0 ended as asked; 1 unexpected failure; 2 wrong arguments or configuration; 3 a guest cannot be
 /// used; 4 a cluster, topic or source cannot be used; 5 the checkpoint store cannot be used; 6 not
-/// drained within gateway.drain_timeout; 130 ended by a second signal without draining.
+/// drained within the drain timeout; 130 ended by a second signal without draining.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true)]
 pub struct Arguments {
@@ -69,8 +69,8 @@ fn load(path: &Path) -> Result<Config, config::Error> {
 }
 
 /// Runs the command; returns how the process ends. Errors go to stderr.
-pub fn execute(arguments: Arguments) -> Exit {
-    if let Err(error) = logging::start(&arguments) {
+pub fn execute(arguments: &Arguments) -> Exit {
+    if let Err(error) = logging::start(arguments) {
         eprintln!("sluice: {error}");
         return Exit::Usage;
     }

@@ -4,5 +4,5 @@ use clap::Parser;
 use sluice::cli;
 
 fn main() -> cli::Exit {
-    cli::execute(cli::Arguments::parse())
+    cli::execute(&cli::Arguments::parse())
 }

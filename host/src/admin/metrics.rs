@@ -58,7 +58,7 @@ const TOTALS: [(&str, &str, Total); 8] = [
     ),
 ];
 
-/// All metrics as OpenMetrics text.
+/// All metrics as text in the format of `OpenMetrics`.
 pub fn text(board: &Board) -> String {
     let mut registry = Registry::with_prefix("sluice");
     registry.register_collector(Box::new(Lanes(board.lanes())));

@@ -193,44 +193,56 @@ impl<C: Client> Store for ServerStore<C> {
     async fn save(&self, checkpoints: &[(LaneKey, Checkpoint)]) -> Result<(), StoreError> {
         let mut clients = self.clients.lock().await;
         for (key, checkpoint) in checkpoints {
-            let source = key.source();
             // The source first: a mark that is older than it costs reading a little more, a newer one would hide
             // what was sent.
-            match checkpoint.next_offset.checked_sub(1) {
-                Some(settled) => {
-                    clients
-                        .store_at_source(self.settled(), &source, settled)
-                        .await?;
-                }
-                None => {
-                    clients.forget_at_source(self.settled(), &source).await?;
-                    let began = clients.store_at_source(self.began(), &source, 0).await;
-                    // A source without a message takes no offset; then nothing was sent either.
-                    let empty = matches!(&began, Err(error) if error.fault == Fault::Poison);
-                    if !(empty && checkpoint.destinations.is_empty()) {
-                        began?;
-                    }
-                }
-            }
+            self.save_settled(&mut clients, key, checkpoint).await?;
             for mark in &checkpoint.destinations {
-                let to = mark.destination();
-                match mark.next_offset.checked_sub(1) {
-                    Some(offset) => {
-                        let consumer = match mark.last {
-                            Some(_) => self.confirmed(key),
-                            None => self.found(key),
-                        };
-                        clients.store_mark(consumer, to, offset).await?;
-                    }
-                    None => {
-                        clients
-                            .store_at_source(self.opened(&to), &source, 0)
-                            .await?
-                    }
-                }
+                self.save_mark(&mut clients, key, mark).await?;
             }
         }
         Ok(())
+    }
+}
+
+impl<C: Client> ServerStore<C> {
+    async fn save_settled(
+        &self,
+        clients: &mut Clients<C>,
+        key: &LaneKey,
+        checkpoint: &Checkpoint,
+    ) -> Result<(), Error> {
+        let source = key.source();
+        if let Some(settled) = checkpoint.next_offset.checked_sub(1) {
+            return clients
+                .store_at_source(self.settled(), &source, settled)
+                .await;
+        }
+        clients.forget_at_source(self.settled(), &source).await?;
+        match clients.store_at_source(self.began(), &source, 0).await {
+            // A source without a message takes no offset; then nothing was sent either.
+            Err(error) if error.fault == Fault::Poison && checkpoint.destinations.is_empty() => {
+                Ok(())
+            }
+            stored => stored,
+        }
+    }
+
+    async fn save_mark(
+        &self,
+        clients: &mut Clients<C>,
+        key: &LaneKey,
+        mark: &Mark,
+    ) -> Result<(), Error> {
+        let to = mark.destination();
+        let Some(offset) = mark.next_offset.checked_sub(1) else {
+            let opened = self.opened(&to);
+            return clients.store_at_source(opened, &key.source(), 0).await;
+        };
+        let consumer = match mark.last {
+            Some(_) => self.confirmed(key),
+            None => self.found(key),
+        };
+        clients.store_mark(consumer, to, offset).await
     }
 }
 
@@ -311,14 +323,9 @@ async fn last_settled<C: Client>(
             // What the destination got last may have expired here.
             Some(oldest) if oldest.offset > begin => return Ok(newest),
             Some(_) if begin > 0 => {}
-            Some(_) => {
-                return Ok(Some(LastSettled {
-                    offset: settled,
-                    id: sent.id,
-                    origin_timestamp: sent.origin_timestamp,
-                }));
-            }
-            None if polled.current_offset < begin => return Ok(ended_before(settled)),
+            Some(_) => return Ok(Some(as_sent(settled, sent))),
+            // It ends before.
+            None if polled.current_offset < begin => return Ok(Some(as_sent(settled, sent))),
             None if holds_nothing(client, source).await? => return Ok(newest),
             None => return Err(unreadable(client, source, begin)),
         }
@@ -334,13 +341,12 @@ async fn last_settled<C: Client>(
     Ok(newest)
 }
 
-/// A message that no source has: this one ends before it.
-fn ended_before(settled: u64) -> Option<LastSettled> {
-    Some(LastSettled {
-        offset: settled,
-        id: 0,
-        origin_timestamp: 0,
-    })
+const fn as_sent(offset: u64, sent: Sent) -> LastSettled {
+    LastSettled {
+        offset,
+        id: sent.id,
+        origin_timestamp: sent.origin_timestamp,
+    }
 }
 
 async fn holds_nothing<C: Client>(client: &mut C, at: &Partition) -> Result<bool, Error> {

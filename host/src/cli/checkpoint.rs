@@ -241,11 +241,9 @@ fn table(entries: &[Entry]) -> Table {
 async fn set_one(set: &Set) -> anyhow::Result<()> {
     let opened = Opened::new(&set.file)?;
     let store = opened.store(&set.link)?;
-    let links = opened.config.links.iter();
-    let link = links
-        .filter(|link| link.name == set.link)
-        .last()
-        .context("it has a store")?;
+    let mut links = opened.config.links.iter();
+    let link = links.find(|link| link.name == set.link);
+    let link = link.context("it has a store")?;
     let lane = LaneKey {
         link: set.link.clone(),
         cluster: link.source.cluster.clone(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::report::Status;
-use crate::cluster::{Client, Partition};
+use crate::cluster::{self, Client, Partition};
 
 /// A lane that is mirrored.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub async fn run<C: Client>(
                 Ok(()) => lane.stored = Some(offset),
                 Err(error) => failure = Some(error),
             }
-            if failure.as_ref().is_some_and(|error| error.is_retryable()) {
+            if failure.as_ref().is_some_and(cluster::Error::is_retryable) {
                 // The other lanes' would fail alike, each after its time limit.
                 break;
             }

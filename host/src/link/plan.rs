@@ -195,7 +195,7 @@ impl Router {
         let mut parcels = Parcels::default();
         let mut tally = Tally::default();
         for (index, (outcome, frame)) in outcomes.iter().zip(batch.frames()).enumerate() {
-            let mut message = message(batch, frame, outcome);
+            let message = message(batch, frame, outcome);
             tally.failed += usize::from(outcome.failed);
             match &outcome.fate {
                 Fate::Deliver => {
@@ -208,11 +208,12 @@ impl Router {
                 Fate::Drop => tally.dropped += 1,
                 Fate::Fail(_) => {
                     if let Some(letter) = letters.get(&index) {
+                        // As it is at the source, whatever the guests before made of it.
+                        let mut message = as_polled(batch, frame);
                         message.headers = &letter.headers;
-                        message.payload = match letter.with_payload {
-                            true => batch.payload(frame),
-                            false => &[],
-                        };
+                        if !letter.with_payload {
+                            message.payload = &[];
+                        }
                         parcels.add(&self.dead_letters, message);
                         tally.dead_lettered += 1;
                     } else {

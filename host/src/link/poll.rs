@@ -122,14 +122,12 @@ impl<C: Client> Poller<C> {
                         None
                     };
                     doubtful = false;
-                    match difference {
-                        Some(reason) => reason,
-                        None => {
-                            pause = self.linger;
-                            self.advance(polled, sender).await?;
-                            continue;
-                        }
-                    }
+                    let Some(reason) = difference else {
+                        pause = self.linger;
+                        self.advance(polled, sender).await?;
+                        continue;
+                    };
+                    reason
                 }
             };
             self.move_on(reason, sender).await?;

@@ -184,7 +184,7 @@ impl Partition {
     }
 
     /// Saves the messages when at least so many of them are unsaved.
-    pub fn save(&mut self, least: u64) -> io::Result<()> {
+    pub(crate) fn save(&mut self, least: u64) -> io::Result<()> {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
@@ -208,7 +208,7 @@ impl Partition {
     }
 
     /// Saves all messages to a new file.
-    pub fn rewrite(&mut self, folder: &Path, number: u64) -> io::Result<()> {
+    pub(crate) fn rewrite(&mut self, folder: &Path, number: u64) -> io::Result<()> {
         let first = self.records.first();
         let start = first.map_or(self.next_offset, |record| record.header.base_offset);
         self.log = Some(Log::create(folder, number, start)?);
@@ -216,7 +216,7 @@ impl Partition {
     }
 
     /// Reads the messages. Stored offsets that lie behind them are those of messages that were never saved.
-    pub fn load(&mut self, folder: &Path) -> io::Result<()> {
+    pub(crate) fn load(&mut self, folder: &Path) -> io::Result<()> {
         let Some(log) = &mut self.log else {
             return Ok(());
         };

@@ -87,12 +87,10 @@ impl Scenario {
                 .map(|lane| bursts(rng, lane, repeats, spread))
                 .collect(),
             events: (0..rng.usize(0..12)).map(|_| event(rng)).collect(),
-            fault_rate: *rng.choice(&[0, 2, 5, 15, 30]).expect("not empty"),
+            fault_rate: [0, 2, 5, 15, 30][rng.usize(..5)],
             batch_messages: rng.u32(1..40),
             batch_bytes: rng.u64(300..4000),
-            checkpoint_interval: Duration::from_millis(
-                *rng.choice(&[1, 50, 500, 20_000]).expect("not empty"),
-            ),
+            checkpoint_interval: Duration::from_millis([1, 50, 500, 20_000][rng.usize(..4)]),
             server_store,
             guests: rng.u8(0..4) != 0,
         }
@@ -200,6 +198,8 @@ pub enum Decision {
     FanOut,
     Edit,
     Reject,
+    /// By the second guest, after the first one edited it.
+    EditThenReject,
 }
 
 impl Decision {
@@ -211,6 +211,7 @@ impl Decision {
             2 => Self::FanOut,
             3 => Self::Edit,
             4 => Self::Reject,
+            5 => Self::EditThenReject,
             _ => Self::Forward,
         }
     }
@@ -256,27 +257,33 @@ fn outcome(decision: Decision, payload: &[u8]) -> Outcome {
         topic: None,
         partition: None,
     };
+    let edit = || {
+        let header = (headers::Field::text("k"), headers::Field::text("v"));
+        Some(Box::new(Edit {
+            payload: Some(Bytes::from(edited(payload))),
+            headers: Some(headers::encode(&[header])),
+        }))
+    };
+    let failure = || {
+        Fate::Fail(Box::new(Failure {
+            guest: "judge".to_owned(),
+            stage: Stage::Reject,
+            reason: "by its id".to_owned(),
+        }))
+    };
     let mut outcome = Outcome::default();
     match decision {
         Decision::Forward => {}
         Decision::Drop => outcome.fate = Fate::Drop,
         Decision::Divert => outcome.routes = Some([shared].into()),
         Decision::FanOut => outcome.routes = Some([usual, shared].into()),
-        Decision::Edit => {
-            let header = (headers::Field::text("k"), headers::Field::text("v"));
-            outcome.edit = Some(Box::new(Edit {
-                payload: Some(Bytes::from(edited(payload))),
-                headers: Some(headers::encode(&[header])),
-            }));
-        }
-        Decision::Reject => {
-            outcome.failed = true;
-            outcome.fate = Fate::Fail(Box::new(Failure {
-                guest: "judge".to_owned(),
-                stage: Stage::Reject,
-                reason: "by its id".to_owned(),
-            }));
+        Decision::Edit => outcome.edit = edit(),
+        Decision::Reject => outcome.fate = failure(),
+        Decision::EditThenReject => {
+            outcome.edit = edit();
+            outcome.fate = failure();
         }
     }
+    outcome.failed = matches!(outcome.fate, Fate::Fail(_));
     outcome
 }

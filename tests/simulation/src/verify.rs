@@ -112,7 +112,9 @@ fn expected(scenario: &Scenario) -> BTreeMap<(Partition, u64), Vec<Message>> {
                         ..message.clone()
                     },
                 ),
-                Decision::Reject => to(&dead_letters(), message.clone()),
+                Decision::Reject | Decision::EditThenReject => {
+                    to(&dead_letters(), message.clone());
+                }
             }
         }
     }

@@ -167,11 +167,8 @@ impl World {
             if let Some(ended) = gateway.lanes.try_join_next() {
                 return Err(format!("a lane ended: {ended:?}"));
             }
-            let settled = gateway.statuses.iter().zip(&due);
-            if settled
-                .map(|(status, due)| status.next_offset.load(Ordering::Relaxed) == *due)
-                .all(|done| done)
-            {
+            let mut settled = gateway.statuses.iter().zip(&due);
+            if settled.all(|(status, due)| status.next_offset.load(Ordering::Relaxed) == *due) {
                 break;
             }
             if began.elapsed() > PATIENCE {

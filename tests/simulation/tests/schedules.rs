@@ -20,7 +20,11 @@ fn checked(seed: u64) -> Summary {
     match std::panic::catch_unwind(|| run(seed)) {
         Ok(Ok(summary)) => summary,
         Ok(Err(reason)) => panic!("SLUICE_SIMULATION_SEED={seed} shows it again: {reason}"),
-        Err(_) => panic!("SLUICE_SIMULATION_SEED={seed} shows it again"),
+        // The panic itself is printed already.
+        Err(panic) => {
+            println!("SLUICE_SIMULATION_SEED={seed} shows it again");
+            std::panic::resume_unwind(panic)
+        }
     }
 }
 
