@@ -46,6 +46,16 @@ impl Access {
         *self.up.borrow()
     }
 
+    /// Waits until the broker is up.
+    ///
+    /// # Errors
+    /// When it is gone for good.
+    pub async fn comes_up(&self) -> Result<()> {
+        let mut up = self.up.clone();
+        up.wait_for(|up| *up).await.context("the broker is gone")?;
+        Ok(())
+    }
+
     /// A client, as soon as the broker is up.
     ///
     /// # Errors

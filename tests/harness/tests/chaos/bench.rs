@@ -8,7 +8,7 @@ use sluice_harness::{BrokerProcess, PATIENCE, Sluice, guest};
 use tempfile::TempDir;
 
 use crate::producer::{Lane, Traffic, count};
-use crate::schedule::{Progress, Step, Victim};
+use crate::schedule::{Step, Victim};
 
 /// The stream at both clusters.
 pub const STREAM: &str = "chaos";
@@ -72,13 +72,12 @@ impl Bench {
     /// Kills and starts again what the step says, when it says.
     pub async fn survive(&mut self, step: &Step, traffic: &mut Traffic) -> Result<()> {
         self.while_sluice_runs(traffic.goes_on(step.after)).await?;
-        traffic.rush(true);
         let warnings = self.warnings();
         for victim in &step.victims {
             self.kill(*victim).await?;
         }
         if !step.victims.contains(&Victim::Source) {
-            let meanwhile = traffic.goes_on(Progress::Produced(step.down_for));
+            let meanwhile = traffic.goes_on_regardless(step.down_for);
             self.while_sluice_runs(meanwhile).await?;
         } else if let (Some(sluice), 1..) = (&mut self.sluice, step.down_for) {
             // Nobody produces, but sluice notices.
@@ -91,7 +90,6 @@ impl Bench {
         for victim in order {
             self.start_victim(victim).await?;
         }
-        traffic.rush(false);
         Ok(())
     }
 

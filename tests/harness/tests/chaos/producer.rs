@@ -45,8 +45,8 @@ struct Counts {
 #[derive(Debug, Default, Clone, Copy)]
 struct Orders {
     end: bool,
-    /// The destination does not get on, so it is not waited for.
-    rush: bool,
+    /// Until so many are produced, the destination is not waited for.
+    regardless: u64,
 }
 
 /// The other end: tells how far things are, and takes orders.
@@ -59,6 +59,10 @@ impl Traffic {
     /// Waits until things have gone on so far from here.
     pub async fn goes_on(&mut self, so_far: Progress) -> Result<()> {
         let start = *self.counts.borrow();
+        self.goes_on_from(start, so_far).await
+    }
+
+    async fn goes_on_from(&mut self, start: Counts, so_far: Progress) -> Result<()> {
         let reached = |now: &Counts| match so_far {
             Progress::Produced(count) => now.produced >= start.produced + count,
             Progress::Delivered(count) => now.delivered >= start.delivered + count,
@@ -69,9 +73,12 @@ impl Traffic {
         Ok(())
     }
 
-    /// Whether the producer goes on without waiting for the destination.
-    pub fn rush(&self, rush: bool) {
-        self.orders.send_modify(|orders| orders.rush = rush);
+    /// Lets so many messages be produced, also while nothing arrives.
+    pub async fn goes_on_regardless(&mut self, count: u64) -> Result<()> {
+        let start = *self.counts.borrow();
+        let end = start.produced + count;
+        self.orders.send_modify(|orders| orders.regardless = end);
+        self.goes_on_from(start, Progress::Produced(count)).await
     }
 
     /// Ends the producer.
@@ -115,8 +122,13 @@ impl Producer {
             if orders.end {
                 return Ok(self.lanes);
             }
-            if orders.rush || counts.produced < counts.delivered + LEAD {
+            if counts.produced < orders.regardless.max(counts.delivered + LEAD) {
                 self.produce().await?;
+            } else if !self.destination.is_up() {
+                tokio::select! {
+                    ordered = self.orders.changed() => ordered?,
+                    up = self.destination.comes_up() => up?,
+                }
             }
             self.look().await;
         }
