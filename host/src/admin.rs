@@ -55,17 +55,22 @@ pub async fn start(
     })))
 }
 
-/// A link's lanes.
+/// A link and its lanes.
 #[derive(Debug, Serialize)]
 struct LinkStatus {
     link: String,
+    #[serde(flatten)]
+    state: link::State,
+    alerts: Vec<link::Alert>,
     lanes: Vec<LaneReport>,
 }
 
 async fn status(State(board): State<Arc<Board>>) -> impl IntoResponse {
     let links = board.links().into_iter().map(|link| LinkStatus {
-        lanes: link::reports(&board, &link),
-        link,
+        state: link.state(),
+        alerts: link.alerts(),
+        lanes: link::reports(&board, &link.link),
+        link: link.link.clone(),
     });
     Json(links.collect::<Vec<_>>())
 }

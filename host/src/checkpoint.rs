@@ -111,6 +111,10 @@ pub struct Mark {
     pub next_offset: u64,
     /// The lane's last confirmed message there, at the offset before; by it a purged partition is told.
     pub last: Option<Sent>,
+    /// Ranges of offsets below, each from its first to before its second, that an earlier run may have filled and that
+    /// did not come up as due again yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<(u64, u64)>,
 }
 
 /// What tells a message that was sent.

@@ -61,6 +61,19 @@ enum Command {
     DeadLetters(dead_letters::Command),
 }
 
+/// An error with its causes, each said once: many tell theirs themselves.
+fn text(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// The configuration in `path`, with the environment's overrides.
 fn load(path: &Path) -> Result<Config, config::Error> {
     let environment = std::env::vars_os()
@@ -97,7 +110,7 @@ pub fn execute(arguments: &Arguments) -> Exit {
         } else {
             ("", "")
         };
-        eprintln!("{red}error:{plain} {error:#}");
+        eprintln!("{red}error:{plain} {}", text(&error));
         exit
     })
 }

@@ -39,8 +39,24 @@ pub struct Ended {
     pub reports: Vec<LinkReport>,
     /// Why the last checkpoints are not durable, if they are not. The next start goes on from older ones, and finds
     /// at the destinations what was delivered since.
-    pub unsaved: Option<StoreError>,
+    pub unsaved: Option<Unsaved>,
 }
+
+/// Why the last checkpoints are not durable.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsaved {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store takes too long.
+    #[error(
+        "the last checkpoints were not written within {0}; nothing is lost, the next start finds what was delivered"
+    )]
+    TooSlow(humantime::FormattedDuration),
+}
+
+/// After the lanes have ended, how long the last checkpoints may take.
+const LAST_WRITE: Duration = Duration::from_secs(5);
 
 /// Runs every link until `stop`, or until all of them have ended.
 ///
@@ -100,7 +116,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error
     reports.sort_by(|left, right| left.link.cmp(&right.link));
     Ok(Ended {
         reports,
-        unsaved: writers.finish().await.err(),
+        unsaved: writers.finish(LAST_WRITE).await,
     })
 }
 
@@ -177,10 +193,21 @@ impl WriterTasks {
         Self { tasks, stop }
     }
 
-    /// Writes what is left.
-    async fn finish(self) -> Result<(), StoreError> {
+    /// Writes what is left, for `limit` at most; returns why that is not durable.
+    async fn finish(mut self, limit: Duration) -> Option<Unsaved> {
         self.stop.cancel();
-        self.tasks.join_all().await.into_iter().collect()
+        let written = async {
+            let mut failure = None;
+            while let Some(ended) = self.tasks.join_next().await {
+                match ended {
+                    Ok(written) => failure = failure.or(written.err()),
+                    Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+                }
+            }
+            failure.map(Unsaved::Store)
+        };
+        let outcome = tokio::time::timeout(limit, written).await;
+        outcome.unwrap_or(Some(Unsaved::TooSlow(humantime::format_duration(limit))))
     }
 }
 

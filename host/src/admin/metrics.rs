@@ -61,11 +61,29 @@ const TOTALS: [(&str, &str, Total); 8] = [
 /// All metrics as text in the format of `OpenMetrics`.
 pub fn text(board: &Board) -> String {
     let mut registry = Registry::with_prefix("sluice");
+    registry.register_collector(Box::new(Links(board.links())));
     registry.register_collector(Box::new(Lanes(board.lanes())));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)
         .expect("writing to a string does not fail");
     text
+}
+
+#[derive(Debug)]
+struct Links(Vec<Arc<Status>>);
+
+impl Collector for Links {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "1 while the link's lanes copy, 0 before and after";
+        let mut metric = encoder.encode_descriptor("link_up", help, None, MetricType::Gauge)?;
+        for link in &self.0 {
+            let up = u64::from(link.state() == State::Running);
+            metric
+                .encode_family(&[("link", link.link.as_str())])?
+                .encode_gauge(&up)?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -102,6 +120,12 @@ impl Collector for Lanes {
             "lane_running",
             "1 while the lane copies, 0 before and after",
             |lane| u64::from(lane.state() == State::Running),
+        )?;
+        self.gauge(
+            &mut encoder,
+            "lane_failed",
+            "1 when the lane cannot go on until somebody decides",
+            |lane| u64::from(matches!(lane.state(), State::Failed { .. })),
         )?;
         self.gauge(
             &mut encoder,

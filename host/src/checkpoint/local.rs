@@ -316,6 +316,7 @@ mod tests {
                     id: u128::MAX - 1,
                     origin_timestamp: 3,
                 }),
+                earlier: vec![(1, 4)],
             }],
         }
     }

@@ -114,6 +114,7 @@ impl<C: Client> ServerStore<C> {
             partition: to.id,
             next_offset,
             last,
+            earlier: Vec::new(),
         };
         let confirmed = self.confirmed(key);
         if let Some(offset) = or_missing(clients.destination.stored_offset(&confirmed, to).await)? {
@@ -200,6 +201,17 @@ impl<C: Client> Store for ServerStore<C> {
                 self.save_mark(&mut clients, key, mark).await?;
             }
         }
+        Ok(())
+    }
+
+    async fn forget_mark(&self, key: &LaneKey, usual: &Partition) -> Result<(), StoreError> {
+        let mut clients = self.clients.lock().await;
+        for consumer in [self.confirmed(key), self.found(key)] {
+            clients.destination.forget_offset(&consumer, usual).await?;
+            clients.stored.remove(&(consumer, usual.clone()));
+        }
+        let (opened, source) = (self.opened(usual), key.source());
+        clients.forget_at_source(opened, &source).await?;
         Ok(())
     }
 }

@@ -24,6 +24,11 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Writes checkpoints. When this returns they survive the end of the process; after an error each lane has its
     /// earlier or its new one.
     async fn save(&self, checkpoints: &[(LaneKey, Checkpoint)]) -> Result<(), StoreError>;
+
+    /// Forgets what the lane's usual destination confirmed, where [`Store::save`] does not: the lane begins there anew.
+    async fn forget_mark(&self, _key: &LaneKey, _usual: &Partition) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// A checkpoint store cannot be used.

@@ -135,6 +135,8 @@ fn exit(error: &anyhow::Error) -> Exit {
         Exit::from(error)
     } else if error.is::<StoreError>() {
         Exit::Checkpoint
+    } else if error.is::<std::io::Error>() {
+        Exit::Unexpected
     } else {
         Exit::Usage
     }
@@ -262,16 +264,22 @@ async fn set_one(set: &Set) -> anyhow::Result<()> {
         }
         Err(error) => return Err(error.into()),
     };
+    // A source that forgot the lane has no offset to tell.
     let was = before.as_ref().map(|before| before.next_offset);
+    let was = was.filter(|was| *was < u64::MAX);
+    // Forward, what was delivered after the last checkpoint must not come again; backward, it is to.
+    let forward = was.is_some_and(|was| was <= set.offset);
     let after = Checkpoint {
         next_offset: set.offset,
         last: None,
-        // Forward, what was delivered after the last checkpoint must not come again; backward, it is to.
         destinations: before
-            .filter(|before| before.next_offset <= set.offset)
+            .filter(|_| forward)
             .map(|before| before.destinations)
             .unwrap_or_default(),
     };
+    if !forward {
+        store.forget_mark(&lane, &usual).await?;
+    }
     store.save(&[(lane.clone(), after)]).await?;
     match was {
         Some(was) => println!("{lane}: next offset {} (was {was})", set.offset),

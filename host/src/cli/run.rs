@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::Exit;
-use crate::gateway;
+use crate::gateway::{self, Unsaved};
 use crate::link::LinkReport;
 
 /// Arguments of `sluice run`.
@@ -34,7 +34,11 @@ pub async fn execute(arguments: &Arguments) -> Result<Exit, (Exit, anyhow::Error
         .map_err(|error| (Exit::from(&error), error.into()))?;
     print(&ended.reports).map_err(unexpected)?;
     if let Some(error) = ended.unsaved {
-        return Err((Exit::Checkpoint, error.into()));
+        let exit = match error {
+            Unsaved::Store(_) => Exit::Checkpoint,
+            Unsaved::TooSlow(_) => Exit::Undrained,
+        };
+        return Err((exit, error.into()));
     }
     let failure = ended
         .reports

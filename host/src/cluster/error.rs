@@ -98,6 +98,32 @@ impl From<IggyError> for Cause {
     }
 }
 
+impl Cause {
+    /// Of a send. Only these say that the batch itself is at fault; whatever else a cluster answers, the messages may be
+    /// there, and may be taken later.
+    pub(super) fn of_send(error: IggyError) -> Self {
+        let code = error.as_code();
+        let at_fault = matches!(
+            error,
+            IggyError::InvalidCommand
+                | IggyError::InvalidFormat
+                | IggyError::InvalidIdentifier
+                | IggyError::InvalidMessagesCount
+                | IggyError::InvalidMessagePayloadLength
+                | IggyError::TooBigMessagePayload
+                | IggyError::TooBigUserHeaders
+        );
+        let cause = Self::from(error);
+        if cause.fault != Fault::Poison || at_fault {
+            return cause;
+        }
+        Self {
+            fault: Fault::Ambiguous,
+            reason: format!("{} (code {code})", cause.reason),
+        }
+    }
+}
+
 impl From<SecretError> for Cause {
     fn from(error: SecretError) -> Self {
         Self {

@@ -62,7 +62,8 @@ impl Connection {
     ) -> Result<Option<u64>, Error> {
         let limit = self.cluster.config.timeout.max(SDK_PATIENCE);
         self.call_within(limit, format!("send to {partition}"), |client| async move {
-            let reply = client.send_binary_request(SEND_MESSAGES_CODE, body).await?;
+            let reply = client.send_binary_request(SEND_MESSAGES_CODE, body).await;
+            let reply = reply.map_err(Cause::of_send)?;
             let (reply, _) = SendMessagesResponse::decode(&reply)?;
             Ok(reply
                 .confirmations

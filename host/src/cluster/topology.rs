@@ -53,7 +53,11 @@ impl Connection {
         .await
     }
 
-    pub(super) async fn get_topic(
+    /// A topic; none when it or its stream does not exist.
+    ///
+    /// # Errors
+    /// [`Error`] when the call fails.
+    pub async fn get_topic(
         &mut self,
         stream: &str,
         topic: &str,

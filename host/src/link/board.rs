@@ -4,32 +4,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::report::Status;
 
-/// The status of every lane of the gateway.
+/// The status of every link and lane of the gateway.
 #[derive(Debug, Default)]
 pub struct Board {
+    links: Mutex<Vec<Arc<Status>>>,
     lanes: Mutex<Vec<Arc<Status>>>,
 }
 
 impl Board {
+    pub(super) fn add_link(&self, status: Arc<Status>) {
+        lock(&self.links).push(status);
+    }
+
     pub(super) fn add(&self, status: Arc<Status>) {
-        self.lock().push(status);
+        lock(&self.lanes).push(status);
     }
 
     /// Every lane that was started.
     pub fn lanes(&self) -> Vec<Arc<Status>> {
-        self.lock().clone()
+        lock(&self.lanes).clone()
     }
 
-    /// Names of the links with lanes, in their order.
-    pub fn links(&self) -> Vec<String> {
-        let mut links: Vec<_> = self.lock().iter().map(|lane| lane.link.clone()).collect();
-        links.sort_unstable();
-        links.dedup();
+    /// Every link, in the order of their names: whether it has started its lanes, and what holds it up.
+    pub fn links(&self) -> Vec<Arc<Status>> {
+        let mut links = lock(&self.links).clone();
+        links.sort_by(|left, right| left.link.cmp(&right.link));
         links
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Status>>> {
-        // A list is whole at any time, also if a thread panicked while it held the lock.
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(list: &Mutex<Vec<Arc<Status>>>) -> std::sync::MutexGuard<'_, Vec<Arc<Status>>> {
+    // A list is whole at any time, also if a thread panicked while it held the lock.
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }

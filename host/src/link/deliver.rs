@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::Error;
 use super::ledger::Ledger;
@@ -47,8 +48,8 @@ struct Destination {
 enum Earlier {
     /// Not looked at yet.
     Unread,
-    /// Some of it may still come up.
-    Read(Tail),
+    /// Some of it may still come up, from source offsets below this one.
+    Read(Tail, u64),
     /// All of it came up, or there is none.
     Done,
 }
@@ -84,12 +85,30 @@ impl<C: Client> Deliverer<C> {
     /// What each destination partition confirmed, for the checkpoint.
     pub fn marks(&self) -> Vec<Mark> {
         let destinations = self.destinations.values();
-        let mut marks: Vec<_> = destinations.map(|known| known.mark.clone()).collect();
+        let mut marks: Vec<_> = destinations
+            .map(|known| {
+                let mut mark = known.mark.clone();
+                if let Earlier::Read(tail, _) = &known.earlier {
+                    mark.earlier = tail.ranges(mark.next_offset);
+                }
+                mark
+            })
+            .collect();
         marks.sort_unstable_by(|left, right| {
             let place = |mark: &Mark| (mark.stream.clone(), mark.topic.clone(), mark.partition);
             place(left).cmp(&place(right))
         });
         marks
+    }
+
+    /// Everything below `next_offset` at the source is settled: what an earlier run may have sent of it will not come
+    /// up any more. What is left of its deliveries is of other writers, or decided otherwise now.
+    pub fn settled(&mut self, next_offset: u64) {
+        for known in self.destinations.values_mut() {
+            if matches!(known.earlier, Earlier::Read(_, end) if end <= next_offset) {
+                known.earlier = Earlier::Done;
+            }
+        }
     }
 
     /// Notes where each destination partition that was not used before ends. The caller must make the marks
@@ -143,6 +162,7 @@ impl<C: Client> Deliverer<C> {
             partition: to.id,
             next_offset,
             last: None,
+            earlier: Vec::new(),
         })
     }
 
@@ -168,14 +188,20 @@ impl<C: Client> Deliverer<C> {
     ) -> Result<Option<Vec<Outgoing<'a>>>, Error> {
         let to = &parcel.to;
         let earlier = std::mem::replace(&mut self.destination(to).earlier, Earlier::Done);
-        let mut tail = match earlier {
+        let (mut tail, end) = match earlier {
             Earlier::Done => return Ok(None),
-            Earlier::Read(tail) => tail,
-            Earlier::Unread => self.read_tail(to).await?,
+            Earlier::Read(tail, end) => (tail, end),
+            Earlier::Unread => {
+                // No earlier run can have seen more of the source than there is now.
+                let end = self.status.source_end.load(Ordering::Relaxed);
+                (self.read_tail(to).await?, end)
+            }
         };
+        let destination = self.destination(to);
+        destination.mark.earlier.clear();
         let sorted = tail.sort(&parcel.messages);
         if !tail.is_empty() {
-            self.destination(to).earlier = Earlier::Read(tail);
+            destination.earlier = Earlier::Read(tail, end);
         }
         Ok(Some(self.take_note(to, sorted)))
     }
@@ -223,7 +249,14 @@ impl<C: Client> Deliverer<C> {
 
     async fn read_tail(&mut self, to: &Partition) -> Result<Tail, Error> {
         let mark = self.destination(to).mark.clone();
-        Tail::read(to, &mark, &mut self.client, &self.retrier).await
+        let tail = Tail::read(to, &mark, &mut self.client, &self.retrier).await?;
+        if !tail.is_intact() {
+            let destination = self.destination(to);
+            destination.mark.next_offset = 0;
+            destination.mark.last = None;
+            destination.earlier = Earlier::Done;
+        }
+        Ok(tail)
     }
 
     /// Takes note of messages that turned out to be delivered; returns those that are still due.
@@ -239,6 +272,10 @@ impl<C: Client> Deliverer<C> {
 
     fn confirm(&mut self, to: &Partition, last: &Outgoing<'_>, next_offset: u64) {
         let mark = &mut self.destination(to).mark;
+        // After a decision changed, an earlier run's deliveries come up in another order than they are in.
+        if next_offset < mark.next_offset {
+            return;
+        }
         mark.next_offset = next_offset;
         mark.last = Some(Sent {
             id: last.id,

@@ -228,6 +228,7 @@ impl<C: Client> Lane<C> {
     fn settle(&mut self, next_offset: u64, last: Option<LastSettled>) {
         self.checkpoint.next_offset = next_offset;
         self.checkpoint.last = last;
+        self.deliverer.settled(next_offset);
         self.record();
         self.status.settled(next_offset);
     }

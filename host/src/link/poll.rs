@@ -278,6 +278,7 @@ impl<C: Client> Poller<C> {
         reason: String,
         sender: &mpsc::Sender<Result<Event, Error>>,
     ) -> Result<(), Error> {
+        Counts::add(&self.status.counts.resets, 1);
         let (client, source) = (&mut self.client, &self.partition);
         self.place = match self.on_reset {
             OnSourceReset::Stop => return Err(Error::Reset(reason)),
@@ -288,7 +289,6 @@ impl<C: Client> Poller<C> {
                 next_place(client, &self.retrier, source, self.place.next_offset).await?
             }
         };
-        Counts::add(&self.status.counts.resets, 1);
         self.status.read_fault(None);
         tracing::warn!(
             next_offset = self.place.next_offset,

@@ -26,7 +26,7 @@ pub struct Counts {
     pub found: AtomicU64,
     /// Messages that destinations confirmed.
     pub sent: AtomicU64,
-    /// How often the source turned out to be another than it was, and the link's policy let the lane go on.
+    /// How often the source turned out to be another than it was.
     pub resets: AtomicU64,
     /// Failed calls that were repeated, by the place of their fault in [`Fault::ALL`].
     pub retries: [AtomicU64; Fault::ALL.len()],

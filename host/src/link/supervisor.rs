@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::mirror::{self, Mirrored};
-use super::report::{LaneReport, LinkReport, Status};
+use super::report::{LaneReport, LinkReport, State, Status};
 use super::retry::Retrier;
 use super::topology::{self, SourceTopic};
 use super::{Board, Error, lane};
@@ -43,8 +43,12 @@ pub struct Parts {
 pub async fn run(parts: Parts, stop: CancellationToken) -> LinkReport {
     let stop = stop.child_token();
     let mut error = None;
-    match start(&parts, &stop).await {
+    // Before there are lanes, what fails is the link's as a whole.
+    let status = Arc::new(Status::new(&parts.link.name, ""));
+    parts.board.add_link(Arc::clone(&status));
+    match start(&parts, &status, &stop).await {
         Ok((mut lanes, mirror)) => {
+            status.enter(State::Running);
             while let Some(ended) = lanes.join_next().await {
                 let outcome = match ended {
                     Ok(outcome) => outcome,
@@ -64,6 +68,12 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> LinkReport {
             error = Some(cause);
         }
     }
+    status.enter(match &error {
+        None => State::Stopped,
+        Some(error) => State::Failed {
+            error: error.to_string(),
+        },
+    });
     LinkReport {
         link: parts.link.name.clone(),
         lanes: reports(&parts.board, &parts.link.name),
@@ -102,11 +112,13 @@ impl Mirror {
     }
 }
 
-async fn start(parts: &Parts, stop: &CancellationToken) -> Result<(Lanes, Mirror), Error> {
+async fn start(
+    parts: &Parts,
+    status: &Arc<Status>,
+    stop: &CancellationToken,
+) -> Result<(Lanes, Mirror), Error> {
     let link = &parts.link;
-    // Before there are lanes, what fails is the link's as a whole.
-    let status = Arc::new(Status::new(&link.name, ""));
-    let retrier = Retrier::new(link.retry.clone(), status, stop.clone());
+    let retrier = Retrier::new(link.retry.clone(), Arc::clone(status), stop.clone());
     let mut source = Connection::new(Arc::clone(&parts.source));
     let mut destination = Connection::new(Arc::clone(&parts.destination));
     let topics = topology::discover(&mut source, &retrier, &link.source).await?;

@@ -28,6 +28,7 @@ pub struct Tail {
     stored: HashMap<Identity, VecDeque<Copy>>,
     /// Whether the oldest part has expired, so that the first messages may be missing although they were delivered.
     begins_late: bool,
+    intact: bool,
 }
 
 #[derive(Debug)]
@@ -60,33 +61,77 @@ impl Tail {
         retrier: &Retrier,
     ) -> Result<Self, Error> {
         let mut reader = Reader::new(partition, client, retrier);
-        let mut next_offset = reader.begin(mark).await?;
+        let intact = reader.is_intact(mark).await?;
         let mut tail = Self {
             stored: HashMap::new(),
             begins_late: false,
+            intact,
         };
-        let mut first = true;
-        while let Some(read) = reader.next(next_offset).await? {
+        if intact {
+            let mut ranges = mark.earlier.clone();
+            ranges.push((mark.next_offset, u64::MAX));
+            for (place, range) in ranges.into_iter().enumerate() {
+                let begins_late = tail.read_range(&mut reader, range).await?;
+                tail.begins_late |= place == 0 && begins_late;
+            }
+        } else {
+            tail.read_range(&mut reader, (0, u64::MAX)).await?;
+        }
+        Ok(tail)
+    }
+
+    /// Reads a range of offsets; tells whether its first messages have expired.
+    async fn read_range<C: Client>(
+        &mut self,
+        reader: &mut Reader<'_, C>,
+        (start, end): (u64, u64),
+    ) -> Result<bool, Error> {
+        let (mut next_offset, mut first) = (start, None);
+        while next_offset < end
+            && let Some(read) = reader.next(next_offset).await?
+        {
             for frame in read.frames() {
-                if std::mem::take(&mut first) {
-                    tail.begins_late = frame.offset > next_offset;
-                }
+                first.get_or_insert(frame.offset);
                 // Another writer's odd batch may repeat offsets; reading must go on all the same.
                 next_offset = next_offset.max(frame.offset).saturating_add(1);
+                if frame.offset >= end {
+                    break;
+                }
                 let message = Outgoing {
                     id: frame.id,
                     origin_timestamp: frame.origin_timestamp,
                     headers: read.headers(frame),
                     payload: read.payload(frame),
                 };
-                let copies = tail.stored.entry(message.identity()).or_default();
+                let copies = self.stored.entry(message.identity()).or_default();
                 copies.push_back(Copy {
                     offset: frame.offset,
                     content: message.content(),
                 });
             }
         }
-        Ok(tail)
+        Ok(first.is_some_and(|first| first > start))
+    }
+
+    /// Whether the partition still held what it had confirmed; otherwise all of it is in the tail.
+    pub const fn is_intact(&self) -> bool {
+        self.intact
+    }
+
+    /// Where below an offset the messages are that did not come up as due yet, as ranges of offsets in their order.
+    pub fn ranges(&self, below: u64) -> Vec<(u64, u64)> {
+        let copies = self.stored.values().flatten();
+        let offsets = copies.map(|copy| copy.offset);
+        let mut offsets: Vec<_> = offsets.filter(|offset| *offset < below).collect();
+        offsets.sort_unstable();
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for offset in offsets {
+            match ranges.last_mut() {
+                Some((_, end)) if *end == offset => *end += 1,
+                _ => ranges.push((offset, offset + 1)),
+            }
+        }
+        ranges
     }
 
     /// Whether nothing is left that a due message could be.
@@ -159,11 +204,10 @@ impl<'a, C: Client> Reader<'a, C> {
         }
     }
 
-    /// The offset from which everything is newer than the mark. A partition that no longer has the mark's message
-    /// at its place was purged or rolled back: then all of it is.
-    async fn begin(&mut self, mark: &Mark) -> Result<u64, Error> {
+    /// Whether the partition still has the mark's message at its place. One that has not was purged or rolled back.
+    async fn is_intact(&mut self, mark: &Mark) -> Result<bool, Error> {
         let Some(last) = mark.last else {
-            return Ok(mark.next_offset);
+            return Ok(true);
         };
         let at = mark.next_offset.saturating_sub(1);
         let polled = self.poll(at, 1).await?;
@@ -181,7 +225,7 @@ impl<'a, C: Client> Reader<'a, C> {
                 "the destination no longer holds what it confirmed: it was purged, or lost it in a crash"
             );
         }
-        Ok(if intact { mark.next_offset } else { 0 })
+        Ok(intact)
     }
 
     /// Messages from an offset on, as many as fit; none at the end.

@@ -168,25 +168,29 @@ pub async fn prepare(
         partitions: needed,
         like: Some(&source.info),
     };
-    let present = Topics::new(retrier.clone(), link.create)
+    let mut present = Topics::new(retrier.clone(), link.create)
         .partitions(connection, wanted)
         .await?;
-    if present >= needed {
-        return Ok(());
-    }
-    if !link.create {
+    if present < needed && !link.create {
         return Err(Error::Topology(format!(
             "topic {stream}/{topic} of cluster `{}` has {present} partitions, but {}/{} has {needed}: add \
              partitions, or set create = true on link `{}`",
             link.destination.cluster, source.stream, source.topic, link.name
         )));
     }
-    let missing = needed - present;
-    repeat!(
-        retrier,
-        connection.create_partitions(&stream, &topic, missing).await
-    )?;
-    tracing::info!(%stream, %topic, added = missing, "added partitions at the destination");
+    let mut pauses = retrier.pauses();
+    while present < needed {
+        let missing = needed - present;
+        if let Err(error) = connection.create_partitions(&stream, &topic, missing).await {
+            pauses.after(error).await?;
+        }
+        // Looked up again also after a failure, whose partitions may have been added all the same.
+        let info = repeat!(retrier, connection.get_topic(&stream, &topic).await)?;
+        let before = std::mem::replace(&mut present, info.as_ref().map_or(0, partition_count));
+        if present > before {
+            tracing::info!(%stream, %topic, added = present - before, "added partitions at the destination");
+        }
+    }
     Ok(())
 }
 

@@ -177,6 +177,44 @@ async fn checkpoints_are_shown_set_and_moved_to_another_store() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_checkpoint_at_the_clusters_is_set_to_any_offset() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    let all = messages(300);
+    setup.produce("t", 0, &all[..100]).await?;
+    let config = at_clusters(&setup.config("", "")?);
+    let run = async |count| {
+        let sluice = setup.run(&config)?;
+        setup.arrived("t", 0, count).await?;
+        sluice.stop().await
+    };
+    let set = async |offset: &str| {
+        let at = ["--link", "link", "--stream", &setup.stream, "--topic", "t"];
+        let set = ["checkpoint", "set", "--partition", "0", "--offset", offset];
+        let (code, stdout, stderr) = setup.output(&config, &[&set[..], &at].concat()).await?;
+        assert_eq!(code, Some(0), "{stderr}");
+        anyhow::Ok(stdout)
+    };
+    run(100).await?;
+    assert!(set("50").await?.contains("next offset 50 (was 100)"));
+    run(150).await?;
+    // What a purge asks for: the source forgot the lane.
+    assert!(setup.source_broker().purge(&setup.stream, "t", 0));
+    setup.produce("t", 0, &all[200..300]).await?;
+    assert!(
+        set("30")
+            .await?
+            .contains("next offset 30 (had no checkpoint)")
+    );
+    run(220).await?;
+    assert_eq!(
+        setup.delivered("t", 0).await?,
+        [&all[..100], &all[50..100], &all[230..300]].concat()
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn what_cannot_be_set_or_imported_is_named() -> Result<()> {
     let setup = Setup::new().await?;
     let config = setup.config("", "")?;

@@ -2,7 +2,8 @@
 //! messages that do not fit.
 
 use anyhow::{Context, Result};
-use iggy_binary_protocol::codes::SEND_MESSAGES_CODE;
+use bytes::Bytes;
+use iggy_binary_protocol::codes::{CREATE_PARTITIONS_CODE, POLL_MESSAGES_CODE, SEND_MESSAGES_CODE};
 use sluice_devbroker::{Action, Gate, Rule};
 use sluice_harness::{Message, Setup, header};
 
@@ -51,22 +52,23 @@ async fn a_change_of_leader_is_survived_by_either_cluster() -> Result<()> {
     setup.topic("t", 1).await?;
     let all = messages(3000);
     setup.produce("t", 0, &all).await?;
-    let at = |after| {
-        let gate = Gate::default();
-        let held = Rule::next(Action::HoldReply(gate.clone()))
-            .code(SEND_MESSAGES_CODE)
-            .after(after);
-        setup.destination_broker().faults().add(held);
-        gate
-    };
-    let gate = at(5);
+    let gate = Gate::default();
+    let held = Rule::next(Action::HoldReply(gate.clone()))
+        .code(SEND_MESSAGES_CODE)
+        .after(5);
+    setup.destination_broker().faults().add(held);
     let sluice = setup.run(&setup.config("batch = { messages = 100 }", "")?)?;
     gate.reached_by(1).await;
-    setup.destination_broker().faults().lose_leader();
-    setup.source_broker().faults().lose_leader();
-    gate.open();
-    setup.destination_broker().faults().elect_leader();
-    setup.source_broker().faults().elect_leader();
+    for (broker, code) in [
+        (setup.destination_broker(), SEND_MESSAGES_CODE),
+        (setup.source_broker(), POLL_MESSAGES_CODE),
+    ] {
+        broker.faults().lose_leader();
+        gate.open();
+        // Requests meet a cluster without a leader before there is one again.
+        broker.requested(code, broker.requests(code) + 2).await;
+        broker.faults().elect_leader();
+    }
     setup.arrived("t", 0, all.len()).await?;
     sluice.stop().await?;
     assert_eq!(setup.delivered("t", 0).await?, all);
@@ -82,7 +84,7 @@ async fn a_link_whose_cluster_is_down_does_not_hold_up_another() -> Result<()> {
         setup.produce("t", 0, &all).await?;
         // The first link's destination: a port that nothing listens on.
         let unused = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let config = setup.config("", "")?;
+        let config = setup.config("", "[admin]\naddress = \"127.0.0.1:0\"")?;
         let down = format!(
             r#"
 [clusters.down]
@@ -103,12 +105,38 @@ retry = {{ initial = "1 ms", max = "20 ms" }}
         );
         let mut sluice = setup.run(&config)?;
         sluice.logged("cannot connect").await?;
+        let status = sluice.get("/status").await?;
+        assert!(
+            status.contains(r#""link":"a-down","state":"starting","alerts":[{"kind":"retrying""#),
+            "{status}"
+        );
+        let metrics = sluice.get("/metrics").await?;
+        assert!(
+            metrics.contains(r#"sluice_link_up{link="a-down"} 0"#),
+            "{metrics}"
+        );
         setup.arrived("t", 0, all.len()).await?;
         sluice.signal("TERM").await?;
         let (code, _, log) = sluice.end().await?;
         assert_eq!(code, Some(0), "{log}");
         assert_eq!(setup.delivered("t", 0).await?, all);
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn partitions_are_added_once_although_the_reply_is_lost() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 3).await?;
+    setup.destination_topic("t", 1).await?;
+    let lost = Rule::next(Action::LoseReply).code(CREATE_PARTITIONS_CODE);
+    setup.destination_broker().faults().add(lost);
+    let mut sluice = setup.run(&setup.config("", "")?)?;
+    sluice.logged("link runs").await?;
+    sluice.stop().await?;
+    let broker = setup.destination_broker();
+    assert_eq!(broker.messages(&setup.stream, "t", 2), Some(0));
+    assert_eq!(broker.messages(&setup.stream, "t", 3), None);
     Ok(())
 }
 
@@ -184,16 +212,17 @@ async fn memory_stays_within_lanes_times_their_budget() -> Result<()> {
     let setup = Setup::new().await?;
     setup.topic("t", LANES).await?;
     for partition in 0..LANES {
-        // A hundred small ones, and then large ones: 48 MiB a lane.
+        // A hundred small ones, and then large ones: 192 MiB a lane, all of one buffer here.
+        let payload = Bytes::from(vec![b'.'; EACH]);
         let small = (1..=100).map(|id| Message::new(id, "small"));
-        let large = (101..=116).map(|id| Message::new(id, vec![b'.'; EACH]));
+        let large = (101..=164).map(|id| Message::new(id, payload.clone()));
         let all: Vec<_> = small.chain(large).collect();
         setup.produce("t", partition, &all).await?;
     }
     let batch = r#"batch = { messages = 10, bytes = "4 MiB" }"#;
     let sluice = setup.run(&setup.config(batch, "")?)?;
     for partition in 0..LANES {
-        setup.arrived("t", partition, 116).await?;
+        setup.arrived("t", partition, 164).await?;
     }
     let peak = sluice.peak_memory()?;
     sluice.stop().await?;

@@ -336,6 +336,43 @@ async fn a_decision_that_changed_while_it_was_down_repeats_no_other_message() ->
 }
 
 #[tokio::test]
+async fn two_kills_and_a_decision_that_changed_between_repeat_nothing() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    let mut all = messages();
+    all[120].payload = "reject".into();
+    let all = &all[..1000];
+    setup.produce("t", 0, all).await?;
+    let section = format!(
+        "[guests.g]\ncomponent = \"{}\"\n",
+        guest("faulty")?.display()
+    );
+    let config = lagging(&setup, "guests = [\"g\"]\non_error = \"drop\"", &section)?;
+    killed_after_send(&setup, &config, 6).await?;
+    // The second run sends the message that the first one dropped, and is killed before it has gone over the rest.
+    let held = Gate::default();
+    let poll = Rule::next(Action::HoldReply(held.clone()))
+        .code(POLL_MESSAGES_CODE)
+        .after(6);
+    setup.source_broker().faults().add(poll);
+    let forward = config
+        .replace(r#""drop""#, r#""forward""#)
+        .replace("1 h", "1 ms");
+    let mut sluice = setup.run(&forward)?;
+    held.reached_by(1).await;
+    sluice.logged("found delivered").await?;
+    sluice.kill().await?;
+    held.open();
+    let sluice = setup.run(&forward)?;
+    setup.arrived("t", 0, 1000).await?;
+    sluice.stop().await?;
+    let mut delivered = setup.delivered("t", 0).await?;
+    delivered.sort_by_key(|message| message.id);
+    assert_eq!(delivered, all);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_source_that_lost_messages_and_was_filled_again_stops_the_link() -> Result<()> {
     let setup = Setup::with_faults().await?;
     setup.topic("t", 1).await?;
