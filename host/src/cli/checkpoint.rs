@@ -172,6 +172,9 @@ impl Opened {
     }
 
     async fn list(&self, only: Option<&str>) -> anyhow::Result<Vec<Entry>> {
+        if let Some(link) = only {
+            self.store(link)?;
+        }
         let mut entries = match &self.local {
             Some(store) => entries(store.list()?),
             None => self.list_at_clusters(only).await?,
@@ -338,5 +341,15 @@ async fn read_all(import: &Import) -> anyhow::Result<()> {
 fn usual(config: &Config, lane: &LaneKey) -> anyhow::Result<Partition> {
     let link = config.links.iter().find(|link| link.name == lane.link);
     let link = link.with_context(|| format!("there is no link `{}`", lane.link))?;
+    let clusters = (&link.source.cluster, &link.destination.cluster);
+    if clusters != (&lane.cluster, &lane.destination) {
+        bail!(
+            "lane {lane} is not one of link `{}`, which goes from {} to {}: correct the clusters' names in the file, or \
+             in the configuration",
+            link.name,
+            clusters.0,
+            clusters.1
+        );
+    }
     Ok(link::usual_destination(link, lane))
 }

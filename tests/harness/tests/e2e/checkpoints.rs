@@ -232,8 +232,16 @@ async fn what_cannot_be_set_or_imported_is_named() -> Result<()> {
     let (code, _, stderr) = setup.output(&config, &set).await?;
     assert_eq!(code, Some(2));
     assert!(stderr.contains("there is no link `lnik`"), "{stderr}");
+    let show = ["checkpoint", "show", "--link", "lnik"];
+    assert_eq!(setup.output(&config, &show).await?.0, Some(2));
     let file = setup.folder.path().join("other.json");
+    let elsewhere = r#"{"version":1,"checkpoints":[{"lane":{"link":"link","cluster":"asia","stream":"s","topic":"t",
+        "partition":0,"destination":"us"},"checkpoint":{"next_offset":1,"last":null,"destinations":[]}}]}"#;
     for (text, reason) in [
+        (
+            elsewhere,
+            "is not one of link `link`, which goes from eu to us",
+        ),
         ("{}", "is not what `sluice checkpoint export` writes"),
         (r#"{"version":9,"checkpoints":[]}"#, "has version 9"),
     ] {
