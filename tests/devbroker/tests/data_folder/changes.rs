@@ -11,22 +11,31 @@ use iggy::prelude::{
 };
 
 fn start(folder: &TempDir, save_every: u64) -> Broker {
+    Broker::start(options(folder, save_every)).unwrap()
+}
+
+fn options(folder: &TempDir, save_every: u64) -> Options {
     let data = Data {
         save_every,
         ..Data::new(folder.path())
     };
-    let options = Options {
+    Options {
         data: Some(data),
         ..Options::default()
-    };
-    Broker::start(options).unwrap()
+    }
 }
 
 /// Ends a broker as a crash does, and starts another one with its folder.
 async fn crash(broker: Broker, folder: &TempDir) -> Broker {
     broker.go_down().await;
     drop(broker);
-    start(folder, 1000)
+    // The folder is free when the last of its tasks has ended.
+    loop {
+        match Broker::start(options(folder, 1000)) {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => tokio::task::yield_now().await,
+            started => return started.unwrap(),
+        }
+    }
 }
 
 async fn send(client: &IggyClient, ids: std::ops::Range<u128>) {
