@@ -262,7 +262,10 @@ impl<C: Client> Deliverer<C> {
     /// Takes note of messages that turned out to be delivered; returns those that are still due.
     fn take_note<'a>(&mut self, to: &Partition, sorted: Sorted<'a>) -> Vec<Outgoing<'a>> {
         if let Some((last, next_offset)) = sorted.last {
-            self.confirm(to, &last, next_offset);
+            // After a decision changed, an earlier run's deliveries come up in another order than they are in.
+            if next_offset >= self.destination(to).mark.next_offset {
+                self.confirm(to, &last, next_offset);
+            }
             Counts::add(&self.status.counts.sent, sorted.found);
             Counts::add(&self.status.counts.found, sorted.found);
             tracing::info!(destination = %to, messages = sorted.found, "found delivered, not sent again");
@@ -272,10 +275,6 @@ impl<C: Client> Deliverer<C> {
 
     fn confirm(&mut self, to: &Partition, last: &Outgoing<'_>, next_offset: u64) {
         let mark = &mut self.destination(to).mark;
-        // After a decision changed, an earlier run's deliveries come up in another order than they are in.
-        if next_offset < mark.next_offset {
-            return;
-        }
         mark.next_offset = next_offset;
         mark.last = Some(Sent {
             id: last.id,

@@ -336,6 +336,34 @@ async fn a_decision_that_changed_while_it_was_down_repeats_no_other_message() ->
 }
 
 #[tokio::test]
+async fn a_destination_that_was_purged_before_its_first_message_gets_none_twice() -> Result<()> {
+    let setup = Setup::with_faults().await?;
+    setup.topic("t", 1).await?;
+    setup.destination_topic("t", 1).await?;
+    let all = messages();
+    setup.intrude("t", 0, &all[2000..2050]).await?;
+    setup.produce("t", 0, &all[..1000]).await?;
+    // The lane has marked the partition's end when it is purged; then the first send is executed, and the second is
+    // not answered.
+    let gate = Gate::default();
+    let held = Rule::next(Action::HoldExecution(gate.clone())).code(SEND_MESSAGES_CODE);
+    let lost = Rule::next(Action::LoseReply)
+        .code(SEND_MESSAGES_CODE)
+        .after(1);
+    setup.destination_broker().faults().add(held);
+    setup.destination_broker().faults().add(lost);
+    let sluice = setup.run(&setup.config("batch = { messages = 100 }", "")?)?;
+    gate.reached_by(1).await;
+    assert!(setup.destination_broker().purge(&setup.stream, "t", 0));
+    gate.open();
+    setup.arrived("t", 0, 1000).await?;
+    let report = sluice.stop().await?;
+    assert!(report.found() > 0, "{report:?}");
+    assert_eq!(setup.delivered("t", 0).await?, all[..1000]);
+    Ok(())
+}
+
+#[tokio::test]
 async fn two_kills_and_a_decision_that_changed_between_repeat_nothing() -> Result<()> {
     let setup = Setup::with_faults().await?;
     setup.topic("t", 1).await?;
