@@ -5,16 +5,19 @@ mod metrics;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::gateway::{Guests, ReloadError};
+use crate::guest::GuestStatus;
 use crate::link::{self, Board, LaneReport};
 
 /// The admin address cannot be listened on.
@@ -28,14 +31,15 @@ pub struct ListenError {
 /// Listens on `address` until the handle is dropped.
 ///
 /// - `GET /healthz`: 200 while the process runs.
-/// - `GET /status`: every link with its lanes, as JSON.
+/// - `GET /status`: every link with its lanes, and every guest, as JSON.
+/// - `POST /guests/{name}/reload`: loads the guest's file anew; tells as JSON what came of it.
 /// - `GET /metrics`: the same in numbers, as Prometheus text.
 ///
 /// # Errors
 /// [`ListenError`] when the address cannot be used.
 pub async fn start(
     address: SocketAddr,
-    board: Arc<Board>,
+    shown: Shown,
     stop: CancellationToken,
 ) -> Result<AbortOnDropHandle<()>, ListenError> {
     let fail = |source| ListenError { address, source };
@@ -46,13 +50,29 @@ pub async fn start(
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/status", get(status))
         .route("/metrics", get(metrics))
-        .with_state(board);
+        .route("/guests/{name}/reload", post(reload))
+        .with_state(shown);
     let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
     Ok(AbortOnDropHandle::new(tokio::spawn(async move {
         if let Err(error) = served.await {
             tracing::error!("the admin API ended: {error}");
         }
     })))
+}
+
+/// What the listener shows.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// Links and lanes.
+    pub board: Arc<Board>,
+    /// Guests.
+    pub guests: Arc<Guests>,
+}
+
+#[derive(Debug, Serialize)]
+struct Status {
+    links: Vec<LinkStatus>,
+    guests: Vec<GuestStatus>,
 }
 
 /// A link and its lanes.
@@ -65,17 +85,35 @@ struct LinkStatus {
     lanes: Vec<LaneReport>,
 }
 
-async fn status(State(board): State<Arc<Board>>) -> impl IntoResponse {
-    let links = board.links().into_iter().map(|link| LinkStatus {
+async fn status(State(shown): State<Shown>) -> impl IntoResponse {
+    let links = shown.board.links().into_iter().map(|link| LinkStatus {
         state: link.state(),
         alerts: link.alerts(),
-        lanes: link::reports(&board, &link.link),
+        lanes: link::reports(&shown.board, &link.link),
         link: link.link.clone(),
     });
-    Json(links.collect::<Vec<_>>())
+    Json(Status {
+        links: links.collect(),
+        guests: shown.guests.slots().map(|slot| slot.status()).collect(),
+    })
 }
 
-async fn metrics(State(board): State<Arc<Board>>) -> impl IntoResponse {
+async fn metrics(State(shown): State<Shown>) -> impl IntoResponse {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(CONTENT_TYPE, kind)], metrics::text(&board))
+    let guests = shown.guests.slots().map(Arc::clone).collect();
+    ([(CONTENT_TYPE, kind)], metrics::text(&shown.board, guests))
+}
+
+async fn reload(State(shown): State<Shown>, Path(name): Path<String>) -> Response {
+    match shown.guests.reload(&name).await {
+        Ok(reloaded) => Json(reloaded).into_response(),
+        Err(error) => {
+            let code = match error {
+                ReloadError::Unknown(_) => StatusCode::NOT_FOUND,
+                ReloadError::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            };
+            let body = serde_json::json!({ "error": error.to_string() });
+            (code, Json(body)).into_response()
+        }
+    }
 }

@@ -63,6 +63,9 @@ pub struct Gateway {
     /// After a signal, how long lanes may take to deliver what they polled before they are cut off.
     #[serde(default = "Gateway::default_drain_timeout", with = "humantime_serde")]
     pub drain_timeout: Duration,
+    /// How often the files of guests are looked at for a new version.
+    #[serde(default = "Gateway::default_watch_interval", with = "humantime_serde")]
+    pub watch_interval: Duration,
 }
 
 /// The admin listener.
@@ -94,6 +97,10 @@ impl Gateway {
     }
 
     const fn default_mirror_interval() -> Duration {
+        Duration::from_secs(1)
+    }
+
+    const fn default_watch_interval() -> Duration {
         Duration::from_secs(1)
     }
 
@@ -139,7 +146,7 @@ pub enum Transport {
 }
 
 /// A WebAssembly guest.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Guest {
     /// The component file.
@@ -150,13 +157,30 @@ pub struct Guest {
     /// What it may use.
     #[serde(default)]
     pub limits: Limits,
+    /// What of the system it gets.
+    #[serde(default)]
+    pub grants: Grants,
+}
+
+/// What of the system a guest gets. Nothing of it when left out; the network never.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Grants {
+    /// The time of day, and a clock that never goes back. Waiting is not possible.
+    pub clock: bool,
+    /// Random numbers.
+    pub random: bool,
+    /// These variables of the gateway's environment.
+    pub environment: Option<Vec<String>>,
+    /// Folders that it may read: the path that it knows one by, and the folder.
+    pub folders: Option<BTreeMap<String, PathBuf>>,
 }
 
 /// What one guest instance may use.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Linear memory of an instance.
+    /// Memory of an instance: its linear memories, and its tables at 16 bytes an element.
     pub memory: ByteSize,
     /// Wall-clock time for one call; a call handles at most one batch.
     #[serde(with = "humantime_serde")]

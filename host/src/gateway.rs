@@ -1,19 +1,23 @@
 //! The gateway: every link of a configuration, run together.
 
+mod guests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::admin::{self, ListenError};
-use crate::blocking;
 use crate::checkpoint::{LaneKey, LocalStore, ServerStore, StoreError, Writer, consumer_name};
 use crate::cluster::{Cluster, Connection, Partition};
 use crate::config::{self, CheckpointStore, Config};
-use crate::guest::{Component, Engine, LoadError};
+use crate::guest::LoadError;
 use crate::link::{self, Board, LinkReport};
+
+pub use guests::{Guests, ReloadError, Reloaded};
 
 /// The gateway cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +67,7 @@ const LAST_WRITE: Duration = Duration::from_secs(5);
 /// # Errors
 /// [`Error`] when the gateway cannot start. Links that fail are in the report.
 pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error> {
-    let components = load_guests(&config).await?;
+    let guests = Arc::new(Guests::load(&config).await?);
     let clusters = clusters(&config);
     let store = Checkpoints::open(&config)?;
     let board = Arc::new(Board::default());
@@ -71,8 +75,11 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error
     let admin_stop = CancellationToken::new();
     let _admin = match &config.admin {
         Some(admin) => {
-            let (board, stop) = (Arc::clone(&board), admin_stop.clone());
-            Some(admin::start(admin.address, board, stop).await?)
+            let shown = admin::Shown {
+                board: Arc::clone(&board),
+                guests: Arc::clone(&guests),
+            };
+            Some(admin::start(admin.address, shown, admin_stop.clone()).await?)
         }
         None => None,
     };
@@ -89,11 +96,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error
         let parts = link::Parts {
             source,
             destination,
-            components: link
-                .guests
-                .iter()
-                .map(|name| Arc::clone(&components[name]))
-                .collect(),
+            guests: guests.of(link),
             checkpoints: writer,
             board: Arc::clone(&board),
             consumer: consumer_name(&config.gateway.name, &link.name),
@@ -104,7 +107,15 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error
     }
     let writers = WriterTasks::start(writers, config.gateway.checkpoint_interval);
 
+    let watching = {
+        let (guests, stop) = (Arc::clone(&guests), stop.clone());
+        let interval = config.gateway.watch_interval;
+        AbortOnDropHandle::new(tokio::spawn(
+            async move { guests.watch(interval, stop).await },
+        ))
+    };
     let mut reports = until_drained(&mut links, drain_timeout, &stop).await;
+    drop(watching);
     names.retain(|name| reports.iter().all(|report| report.link != *name));
     reports.extend(names.into_iter().map(|name| LinkReport {
         lanes: link::reports(&board, &name),
@@ -245,25 +256,4 @@ pub async fn lanes(
     link: &config::Link,
 ) -> Result<Vec<(LaneKey, Partition)>, link::Error> {
     link::lanes(link, cluster(config, &link.source.cluster)).await
-}
-
-/// Compiles each guest that a link uses, once.
-pub(crate) async fn load_guests(
-    config: &Config,
-) -> Result<BTreeMap<String, Arc<Component>>, Error> {
-    let mut used: Vec<_> = config.links.iter().flat_map(|link| &link.guests).collect();
-    used.sort_unstable();
-    used.dedup();
-    if used.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    let engine = Engine::new().map_err(|error| Error::Engine(format!("{error:#}")))?;
-    let mut components = BTreeMap::new();
-    for name in used {
-        let (engine, guest, owned) = (engine.clone(), config.guests[name].clone(), name.clone());
-        let component = blocking(move || Component::load(&engine, &owned, &guest)).await?;
-        tracing::info!(guest = name, path = %config.guests[name].component.display(), "guest loaded");
-        components.insert(name.clone(), Arc::new(component));
-    }
-    Ok(components)
 }

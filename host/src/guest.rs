@@ -6,14 +6,20 @@ mod component;
 mod decision;
 mod engine;
 mod fields;
+mod grants;
 mod instance;
+mod limits;
 mod pack;
+mod slot;
+mod stats;
 
 pub use chain::{Chain, ChainError};
-pub use component::{Component, LoadError};
+pub use component::{Component, LoadError, LoadReason, Version};
 pub use decision::{Edit, Failure, Fate, Outcome, RouteChoice, Stage};
 pub use engine::Engine;
 pub use instance::Fault;
+pub use slot::{GuestStatus, Slot};
+pub use stats::{Own, Stats};
 
 use std::pin::Pin;
 use std::sync::Arc;

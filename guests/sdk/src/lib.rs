@@ -39,6 +39,7 @@ mod config;
 mod field;
 pub mod log;
 mod message;
+pub mod metrics;
 pub mod testing;
 mod verdict;
 

@@ -1,5 +1,7 @@
 //! Metrics, read off the lanes when they are asked for.
 
+mod guests;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +11,10 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
+use guests::Guests;
+
 use crate::cluster::Fault;
+use crate::guest::Slot;
 use crate::link::{Alert, Board, Counts, State, Status};
 
 type Total = fn(&Counts) -> &AtomicU64;
@@ -59,10 +64,11 @@ const TOTALS: [(&str, &str, Total); 8] = [
 ];
 
 /// All metrics as text in the format of `OpenMetrics`.
-pub fn text(board: &Board) -> String {
+pub fn text(board: &Board, guests: Vec<Arc<Slot>>) -> String {
     let mut registry = Registry::with_prefix("sluice");
     registry.register_collector(Box::new(Links(board.links())));
     registry.register_collector(Box::new(Lanes(board.lanes())));
+    registry.register_collector(Box::new(Guests(guests)));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)
         .expect("writing to a string does not fail");

@@ -86,6 +86,8 @@ fn resolve_paths(config: &mut Config, folder: &Path) {
     resolve(&mut config.gateway.state_dir);
     for guest in config.guests.values_mut() {
         resolve(&mut guest.component);
+        let folders = guest.grants.folders.iter_mut();
+        folders.flat_map(|list| list.values_mut()).for_each(resolve);
     }
     for cluster in config.clusters.values_mut() {
         for secret in [&mut cluster.password, &mut cluster.token]

@@ -20,6 +20,25 @@ pub fn problems(config: &Config) -> Vec<String> {
             "gateway.checkpoint_interval and gateway.mirror_interval must be above 0".to_owned(),
         );
     }
+    if config.gateway.watch_interval.is_zero() {
+        problems.push("gateway.watch_interval must be above 0".to_owned());
+    }
+    for (name, guest) in &config.guests {
+        for variable in guest.grants.environment.iter().flatten() {
+            if variable.is_empty() || variable.contains(['=', '\0']) {
+                problems.push(format!(
+                    "guest `{name}`: grants.environment holds {variable:?}, which is no name of a variable"
+                ));
+            }
+        }
+        for path in guest.grants.folders.iter().flat_map(|list| list.keys()) {
+            if !path.starts_with('/') {
+                problems.push(format!(
+                    "guest `{name}`: grants.folders gives the folder `{path}`; a guest's path starts with `/`"
+                ));
+            }
+        }
+    }
     if let Some(admin) = &config.admin
         && !admin.address.ip().is_loopback()
     {

@@ -1,10 +1,13 @@
 //! An ordered chain of guests over the batches of one source partition.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::component::Component;
 use super::decision::{Decision, Failure, Fate, Outcome, Stage};
 use super::instance::{Decisions, Fault, Instance};
+use super::slot::Slot;
 use super::{Judge, Judging, Source, View};
 use crate::batch::Polled;
 use crate::blocking;
@@ -24,54 +27,64 @@ pub struct ChainError {
 pub struct Chain {
     source: Source,
     on_error: OnError,
-    guests: Vec<(Arc<Component>, Option<Instance>)>,
+    members: Vec<Member>,
+}
+
+/// One guest of a chain.
+struct Member {
+    slot: Arc<Slot>,
+    /// The version that decides here.
+    component: Arc<Component>,
+    instance: Option<Instance>,
+    /// The version that does not start here, where the last one does not.
+    refused: Option<Arc<Component>>,
 }
 
 impl std::fmt::Debug for Chain {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names = self.guests.iter().map(|(component, _)| component.name());
+        let names = self.members.iter().map(|member| member.slot.name());
         formatter.debug_list().entries(names).finish()
     }
 }
 
 impl Chain {
-    /// Starts an instance of every component.
+    /// Starts an instance of every guest.
     ///
     /// # Errors
     /// [`ChainError`] when a guest traps on start or refuses its configuration.
     pub fn start(
-        components: &[Arc<Component>],
+        slots: &[Arc<Slot>],
         source: Source,
         on_error: OnError,
     ) -> Result<Self, ChainError> {
         let mut chain = Self {
             source,
             on_error,
-            guests: components
-                .iter()
-                .map(|component| (Arc::clone(component), None))
-                .collect(),
+            members: slots.iter().map(Member::new).collect(),
         };
-        for (component, instance) in &mut chain.guests {
-            running(component, instance, &chain.source)?;
+        for member in &mut chain.members {
+            member.running(&chain.source)?;
+            member.slot.serves(&chain.source);
         }
         Ok(chain)
     }
 
     /// Whether there is no guest, so that every message goes on as it is.
     pub const fn is_empty(&self) -> bool {
-        self.guests.is_empty()
+        self.members.is_empty()
     }
 
     /// Asks every guest about every message of `batch` that the guests before let through. The result has one
-    /// outcome a message. Runs as long as the guests do: not for a thread that must stay responsive.
+    /// outcome a message. One version of each guest decides over the whole batch, the newest that starts here. Runs
+    /// as long as the guests do: not for a thread that must stay responsive.
     ///
     /// # Errors
     /// [`ChainError`] when a guest failed and cannot be started again. No message is to blame.
     pub fn apply(&mut self, batch: &Polled) -> Result<Vec<Outcome>, ChainError> {
         let frames = batch.frames();
         let mut outcomes = vec![Outcome::default(); frames.len()];
-        for (component, instance) in &mut self.guests {
+        for member in &mut self.members {
+            member.take_up_new_version(&self.source);
             let live: Vec<usize> = (0..frames.len())
                 .filter(|&index| matches!(outcomes[index].fate, Fate::Deliver))
                 .collect();
@@ -79,7 +92,9 @@ impl Chain {
                 .iter()
                 .map(|&index| View::new(batch, &frames[index], outcomes[index].edit.as_deref()))
                 .collect();
-            let decisions = judge(component, instance, &self.source, &views)?;
+            let decisions = member.judge(&self.source, &views)?;
+            let stats = &member.slot.stats;
+            stats.asked.fetch_add(views.len() as u64, Ordering::Relaxed);
             // What each decision makes of its message, found while the views still borrow the outcomes.
             let changes: Vec<_> = decisions
                 .choices
@@ -95,8 +110,9 @@ impl Chain {
                     Ok(None) => {}
                     Ok(Some(after)) => *outcome = after,
                     Err((stage, reason)) => {
+                        stats.failed(stage);
                         let failure = Failure {
-                            guest: component.name.clone(),
+                            guest: member.slot.name().to_owned(),
                             stage,
                             reason,
                         };
@@ -174,52 +190,83 @@ fn conclude(
     }
 }
 
-/// Decisions over all of `views`. Where the guest fails, parts are tried with fresh instances until the message
-/// at fault is alone.
-fn judge(
-    component: &Component,
-    instance: &mut Option<Instance>,
-    source: &Source,
-    views: &[View<'_>],
-) -> Result<Decisions, ChainError> {
-    let mut decisions = Decisions::default();
-    let mut parts = vec![views];
-    while let Some(part) = parts.pop() {
-        let done_before = decisions.choices.len();
-        let guest = running(component, instance, source)?;
-        let Err(fault) = guest.decide(part, &mut decisions) else {
-            continue;
-        };
-        let one_at_fault = guest.is_per_message();
-        *instance = None;
-        let rest = &part[decisions.choices.len() - done_before..];
-        if one_at_fault || rest.len() == 1 {
-            decisions.push(Decision::Fail(fault.stage(), fault.to_string()));
-            parts.push(&rest[1..]);
-        } else {
-            let (front, back) = rest.split_at(rest.len() / 2);
-            parts.extend([back, front]);
+impl Member {
+    fn new(slot: &Arc<Slot>) -> Self {
+        Self {
+            slot: Arc::clone(slot),
+            component: slot.current(),
+            instance: None,
+            refused: None,
         }
     }
-    Ok(decisions)
-}
 
-/// The running instance, started anew where the last one failed.
-fn running<'a>(
-    component: &Component,
-    instance: &'a mut Option<Instance>,
-    source: &Source,
-) -> Result<&'a mut Instance, ChainError> {
-    match instance {
-        Some(running) => Ok(running),
-        None => match Instance::start(component, source) {
-            Ok(started) => Ok(instance.insert(started)),
-            Err(fault) => Err(ChainError {
-                guest: component.name.clone(),
-                path: component.path.display().to_string(),
-                source_partition: format!("{}:{}", source.cluster, source.partition),
-                fault,
-            }),
-        },
+    /// Goes over to the guest's newest version, unless that does not start here: then the old one goes on.
+    fn take_up_new_version(&mut self, source: &Source) {
+        let newest = self.slot.current();
+        let known = |version: &Arc<Component>| Arc::ptr_eq(version, &newest);
+        if known(&self.component) || self.refused.as_ref().is_some_and(known) {
+            return;
+        }
+        match Instance::start(&newest, source, &self.slot.stats) {
+            Ok(started) => {
+                self.instance = Some(started);
+                self.component = newest;
+                self.refused = None;
+            }
+            Err(fault) => {
+                tracing::error!(
+                    guest = self.slot.name(),
+                    source = %source.partition,
+                    "the new version does not start here, the last one goes on: {fault}"
+                );
+                self.slot.refuse(format!("{}: {fault}", source.partition));
+                self.refused = Some(newest);
+            }
+        }
+    }
+
+    /// Decisions over all of `views`. Where the guest fails, parts are tried with fresh instances until the message
+    /// at fault is alone.
+    fn judge(&mut self, source: &Source, views: &[View<'_>]) -> Result<Decisions, ChainError> {
+        let begun = Instant::now();
+        let mut decisions = Decisions::default();
+        let mut parts = vec![views];
+        while let Some(part) = parts.pop() {
+            let done_before = decisions.choices.len();
+            let guest = self.running(source)?;
+            let Err(fault) = guest.decide(part, &mut decisions) else {
+                continue;
+            };
+            let one_at_fault = guest.is_per_message();
+            self.instance = None;
+            let rest = &part[decisions.choices.len() - done_before..];
+            if one_at_fault || rest.len() == 1 {
+                decisions.push(Decision::Fail(fault.stage(), fault.to_string()));
+                parts.push(&rest[1..]);
+            } else {
+                let (front, back) = rest.split_at(rest.len() / 2);
+                parts.extend([back, front]);
+            }
+        }
+        let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let total = &self.slot.stats.nanoseconds;
+        total.fetch_add(nanoseconds, Ordering::Relaxed);
+        Ok(decisions)
+    }
+
+    /// The running instance, started anew where the last one failed.
+    fn running(&mut self, source: &Source) -> Result<&mut Instance, ChainError> {
+        match &mut self.instance {
+            Some(running) => Ok(running),
+            empty => match Instance::start(&self.component, source, &self.slot.stats) {
+                Ok(started) => Ok(empty.insert(started)),
+                Err(fault) => Err(ChainError {
+                    guest: self.component.name.clone(),
+                    path: self.component.path.display().to_string(),
+                    source_partition: format!("{}:{}", source.cluster, source.partition),
+                    fault,
+                }),
+            },
+        }
     }
 }

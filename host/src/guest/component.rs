@@ -2,20 +2,26 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::SystemTime;
 
+use serde::Serialize;
+use sha2::{Digest, Sha256};
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{HasSelf, Linker};
 
-use super::Engine;
 use super::bindings::transform::{Transform, TransformPre};
 use super::bindings::transform_batch::TransformBatchPre;
+use super::grants::{self, Need, System};
+use super::instance::Instance;
 use super::instance::State;
+use super::{Engine, Fault, Source};
 use crate::config;
 
 const MESSAGE_HANDLER: &str = "sluice:guest/message-handler@0.1";
 const BATCH_HANDLER: &str = "sluice:guest/batch-handler@0.1";
-const PROVIDED: [&str; 2] = ["sluice:guest/types@0.1", "sluice:guest/host@0.1"];
+
+/// The version of the contract in `wit/`.
+const CONTRACT: &str = "0.1.1";
 
 /// A component that cannot serve as a guest. All of these are for its author or the operator to mend.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +32,7 @@ pub struct LoadError {
     /// The component file.
     pub path: PathBuf,
     /// What is wrong with it.
-    pub reason: LoadReason,
+    pub reason: Box<LoadReason>,
 }
 
 /// What is wrong with a component file.
@@ -43,8 +49,8 @@ pub enum LoadReason {
     Invalid(String),
     /// A component of another world.
     #[error(
-        "the component exports {exports}, but a guest exports sluice:guest/message-handler@0.1.0 or \
-         sluice:guest/batch-handler@0.1.0: build it against a world of package sluice:guest"
+        "the component exports {exports}, but a guest exports sluice:guest/message-handler@0.1.1 or \
+         sluice:guest/batch-handler@0.1.1: build it against a world of package sluice:guest"
     )]
     World {
         /// What it exports.
@@ -52,11 +58,35 @@ pub enum LoadReason {
     },
     /// It wants what no guest gets.
     #[error(
-        "the component imports {0}, which is not granted to guests: build it without that import"
+        "the component imports {0}, which is not granted to guests and cannot be: build it without that import"
     )]
     Import(String),
+    /// It wants what its configuration does not grant.
+    #[error(
+        "the component imports {import}, which is not granted: build it without that import, or grant it in \
+         [guests.{guest}] with `grants.{key} = {value}`"
+    )]
+    Grant {
+        /// The import.
+        import: String,
+        /// Name of the guest.
+        guest: String,
+        /// The key of `grants`.
+        key: &'static str,
+        /// A value of that key.
+        value: &'static str,
+    },
+    /// What is granted is not there.
+    #[error("{0}")]
+    System(String),
+    /// It was built for a newer contract and needs something of it.
+    #[error(
+        "the component is built for sluice:guest@{0} and needs what {CONTRACT} does not have: use a newer sluice, or \
+         build it against the `wit` folder of this one"
+    )]
+    Newer(String),
     /// The names are right, the types are not.
-    #[error("the component does not match the contract sluice:guest@0.1.0: {0}")]
+    #[error("the component does not match the contract sluice:guest@{CONTRACT}: {0}")]
     Mismatch(String),
 }
 
@@ -69,8 +99,35 @@ pub struct Component {
     /// Holds the code for guests that are loaded from the same file later.
     _compiled: Arc<wasmtime::component::Component>,
     pub(super) config: String,
+    /// As it was configured.
+    pub(super) settings: config::Guest,
     pub(super) memory: usize,
-    pub(super) time: Duration,
+    version: Version,
+}
+
+/// Which bytes a component was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Version {
+    /// SHA-256 of the file, in hexadecimal.
+    pub hash: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// When it was loaded, in seconds since the Unix epoch.
+    pub loaded: u64,
+}
+
+impl Version {
+    fn of(path: &Path, bytes: &[u8]) -> Self {
+        let loaded = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self {
+            hash: format!("{:x}", Sha256::digest(bytes)),
+            path: path.to_owned(),
+            bytes: bytes.len() as u64,
+            loaded: loaded.map_or(0, |time| time.as_secs()),
+        }
+    }
 }
 
 impl std::fmt::Debug for Component {
@@ -94,9 +151,14 @@ impl Component {
         let fail = |reason| LoadError {
             guest: name.to_owned(),
             path: guest.component.clone(),
-            reason,
+            reason: Box::new(reason),
         };
-        let (compiled, world) = prepare(engine, &guest.component).map_err(fail)?;
+        let bytes =
+            std::fs::read(&guest.component).map_err(|error| fail(LoadReason::Read(error)))?;
+        let version = Version::of(&guest.component, &bytes);
+        let (compiled, world) = prepare(engine, name, guest, &bytes, &version).map_err(fail)?;
+        // What is granted must be there before a lane depends on it.
+        System::new(&guest.grants).map_err(|reason| fail(LoadReason::System(reason)))?;
         let config = serde_json::to_string(&guest.config)
             .map_err(|error| fail(LoadReason::Mismatch(error.to_string())))?;
         Ok(Self {
@@ -107,8 +169,22 @@ impl Component {
             _compiled: compiled,
             config,
             memory: usize::try_from(guest.limits.memory.as_u64()).unwrap_or(usize::MAX),
-            time: guest.limits.time,
+            settings: guest.clone(),
+            version,
         })
+    }
+
+    /// Which bytes it was made from.
+    pub const fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// Starts an instance for `source` and gives it up again.
+    ///
+    /// # Errors
+    /// [`Fault`] when it traps on start or refuses its configuration.
+    pub fn try_start(&self, source: &Source) -> Result<(), Fault> {
+        Instance::start(self, source, &Arc::default()).map(drop)
     }
 
     /// Name of the guest in the configuration.
@@ -119,15 +195,17 @@ impl Component {
 
 fn prepare(
     engine: &Engine,
-    path: &Path,
+    name: &str,
+    guest: &config::Guest,
+    bytes: &[u8],
+    version: &Version,
 ) -> Result<(Arc<wasmtime::component::Component>, World), LoadReason> {
-    let bytes = std::fs::read(path).map_err(LoadReason::Read)?;
     // Bytes 4 to 7 of a binary are its version and its layer; layer 0 is the core module.
     if bytes.starts_with(b"\0asm") && bytes.get(6..8) == Some(&[0, 0]) {
         return Err(LoadReason::CoreModule);
     }
     let component = engine
-        .compile(path, &bytes)
+        .compile(&guest.component, bytes, &version.hash)
         .map_err(|error| LoadReason::Invalid(format!("{error:#}")))?;
     let engine = engine.wasmtime();
     let kind = component.component_type();
@@ -135,14 +213,17 @@ fn prepare(
         .exports(engine)
         .map(|(name, _)| name.to_owned())
         .collect();
-    for (name, item) in kind.imports(engine) {
-        let is_type = matches!(item.ty, ComponentItem::Type(_));
-        if !is_type && !PROVIDED.iter().any(|provided| name.starts_with(provided)) {
-            return Err(LoadReason::Import(name.to_owned()));
+    let mut newest = None;
+    for (import, item) in kind.imports(engine) {
+        if matches!(item.ty, ComponentItem::Type(_)) {
+            continue;
         }
+        check_import(name, &guest.grants, import)?;
+        newest = newest.or(newer(import));
     }
     let mut linker = Linker::<State>::new(engine);
     Transform::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)
+        .and_then(|()| grants::link(&mut linker, &guest.grants))
         .map_err(|error| LoadReason::Mismatch(format!("{error:#}")))?;
     let exports_handler = |handler| exports.iter().any(|name| name.starts_with(handler));
     let (message, batch) = (
@@ -154,14 +235,38 @@ fn prepare(
             exports: describe(&exports),
         });
     }
-    let mismatch = |error: wasmtime::Error| LoadReason::Mismatch(format!("{error:#}"));
-    let pre = linker.instantiate_pre(&component).map_err(mismatch)?;
+    let mismatch = |error: wasmtime::Error| match &newest {
+        Some(version) => LoadReason::Newer(version.clone()),
+        None => LoadReason::Mismatch(format!("{error:#}")),
+    };
+    let pre = linker.instantiate_pre(&component).map_err(&mismatch)?;
     let world = if batch {
         TransformBatchPre::new(pre).map(World::TransformBatch)
     } else {
         TransformPre::new(pre).map(World::Transform)
     };
     Ok((component, world.map_err(mismatch)?))
+}
+
+fn check_import(guest: &str, granted: &config::Grants, import: &str) -> Result<(), LoadReason> {
+    let need = grants::needed(import);
+    match need {
+        _ if grants::gives(granted, need) => Ok(()),
+        Need::Grant(key, value) => Err(LoadReason::Grant {
+            import: import.to_owned(),
+            guest: guest.to_owned(),
+            key,
+            value,
+        }),
+        Need::Nothing | Need::Never => Err(LoadReason::Import(import.to_owned())),
+    }
+}
+
+/// The version of the contract that an import is of, where that is newer than this one.
+fn newer(import: &str) -> Option<String> {
+    let (_, version) = import.strip_prefix("sluice:guest/")?.split_once('@')?;
+    let last = |version: &str| version.rsplit('.').next()?.parse::<u32>().ok();
+    (last(version)? > last(CONTRACT)?).then(|| version.to_owned())
 }
 
 fn describe(exports: &[String]) -> String {

@@ -89,6 +89,9 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// Those that are a guest's doing.
+    pub const OF_GUESTS: [Self; 4] = [Self::Reject, Self::Verdict, Self::Trap, Self::Timeout];
+
     /// The name in dead letters and metrics.
     pub const fn name(self) -> &'static str {
         match self {

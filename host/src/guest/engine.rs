@@ -1,6 +1,6 @@
 //! The engine that all guests share, and the clock of their time limits.
 
-use std::hash::{DefaultHasher, Hasher};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub struct Engine {
 }
 
 /// A component that some guest may still use: its file, a hash of that file's bytes, and the code.
-type Compiled = (PathBuf, u64, Weak<Component>);
+type Compiled = (PathBuf, String, Weak<Component>);
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -28,14 +28,26 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// An engine with its clock running.
+    /// An engine with its clock running. `cache` is a folder for compiled code, which must be the gateway's own: what
+    /// lies there is run.
     ///
     /// # Errors
     /// When wasmtime does not support this machine, or when no thread can be started.
-    pub fn new() -> Result<Self, wasmtime::Error> {
+    pub fn new(cache: Option<&Path>) -> Result<Self, wasmtime::Error> {
         let mut config = wasmtime::Config::new();
         config.wasm_component_model(true);
         config.epoch_interruption(true);
+        if let Some(folder) = cache {
+            match open_cache(folder) {
+                Ok(cache) => {
+                    config.cache(Some(cache));
+                }
+                Err(error) => tracing::warn!(
+                    folder = %folder.display(),
+                    "compiled guests cannot be kept, so each start compiles them: {error:#}"
+                ),
+            }
+        }
         let engine = wasmtime::Engine::new(&config)?;
         let clock = Arc::new(());
         let alive = Arc::downgrade(&clock);
@@ -60,14 +72,12 @@ impl Engine {
         &self,
         path: &Path,
         bytes: &[u8],
+        hash: &str,
     ) -> Result<Arc<Component>, wasmtime::Error> {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(bytes);
-        let hash = hasher.finish();
         let lock = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lock()
             .iter()
-            .find(|(file, of, _)| file == path && *of == hash)
+            .find(|(file, of, _)| file == path && of == hash)
             .and_then(|(_, _, component)| component.upgrade());
         if let Some(component) = known {
             return Ok(component);
@@ -75,7 +85,7 @@ impl Engine {
         let component = Arc::new(Component::from_binary(&self.wasmtime, bytes)?);
         let mut compiled = lock();
         compiled.retain(|(_, _, component)| component.strong_count() > 0);
-        compiled.push((path.to_owned(), hash, Arc::downgrade(&component)));
+        compiled.push((path.to_owned(), hash.to_owned(), Arc::downgrade(&component)));
         Ok(component)
     }
 
@@ -86,6 +96,14 @@ impl Engine {
             .unwrap_or(u64::MAX / 2)
             .saturating_add(1)
     }
+}
+
+fn open_cache(folder: &Path) -> Result<wasmtime::Cache, wasmtime::Error> {
+    std::fs::create_dir_all(folder)?;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
+    let mut config = wasmtime::CacheConfig::new();
+    config.with_directory(std::path::absolute(folder)?);
+    wasmtime::Cache::new(config)
 }
 
 fn tick(engine: &wasmtime::EngineWeak, alive: &Weak<()>) {
@@ -104,10 +122,12 @@ mod tests {
 
     #[test]
     fn a_component_is_compiled_once_while_a_guest_uses_it() {
-        let engine = Engine::new().expect("an engine");
+        let engine = Engine::new(None).expect("an engine");
         let compile = |path: &str, text: &str| {
             let bytes = wat::parse_str(text).expect("valid text");
-            engine.compile(Path::new(path), &bytes).expect("compiled")
+            engine
+                .compile(Path::new(path), &bytes, text)
+                .expect("compiled")
         };
         let first = compile("a", "(component)");
         assert!(Arc::ptr_eq(&first, &compile("a", "(component)")));

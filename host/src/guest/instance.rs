@@ -1,8 +1,9 @@
 //! A running guest: one instance serves one source partition.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use wasmtime::{Store, StoreLimits, StoreLimitsBuilder, Trap};
+use wasmtime::{Store, Trap};
 
 use super::bindings::batch_handler::{Batch, Verdicts};
 use super::bindings::transform::Transform;
@@ -11,10 +12,17 @@ use super::bindings::types::{self, Inputs, Verdict};
 use super::bindings::{host, types as contract};
 use super::component::{Component, World};
 use super::decision::{Decision, Stage};
+use super::grants::System;
+use super::limits::Limiter;
+use super::stats::Stats;
 use super::{Engine, Source, View, pack};
 
 /// Starting a guest may take longer than a call: interpreters set themselves up.
 const START_TIME: Duration = Duration::from_secs(30);
+
+/// Most bytes that one call hands to the host. Lists in a verdict may share bytes in the guest, so that a small guest
+/// could otherwise have the host copy without end.
+const COPY_LIMIT: usize = 128 * 1024 * 1024;
 
 /// Longest log line that is kept, in bytes.
 const LOG_LIMIT: usize = 4096;
@@ -34,20 +42,25 @@ pub enum Fault {
     /// It refused its configuration.
     #[error("the guest refused to start: {0}")]
     Refused(String),
+    /// What it is granted is not there any more.
+    #[error("{0}")]
+    System(String),
 }
 
 impl Fault {
     pub(super) const fn stage(&self) -> Stage {
         match self {
             Self::Timeout(_) => Stage::Timeout,
-            Self::Trap(_) | Self::Contract(_) | Self::Refused(_) => Stage::Trap,
+            Self::Trap(_) | Self::Contract(_) | Self::Refused(_) | Self::System(_) => Stage::Trap,
         }
     }
 }
 
 /// What the host keeps for an instance.
 pub(super) struct State {
-    limits: StoreLimits,
+    limiter: Limiter,
+    pub(super) system: System,
+    stats: Arc<Stats>,
     guest: String,
     source: String,
 }
@@ -86,20 +99,24 @@ enum Handler {
 
 impl Instance {
     /// Instantiates a component for one source partition and starts it with its configuration.
-    pub(super) fn start(component: &Component, source: &Source) -> Result<Self, Fault> {
-        let state = State {
-            limits: StoreLimitsBuilder::new()
-                .memory_size(component.memory)
-                .instances(64)
-                .tables(64)
-                .memories(16)
-                .trap_on_grow_failure(true)
-                .build(),
+    ///
+    /// # Errors
+    /// [`Fault`] when it traps or refuses its configuration.
+    pub(super) fn start(
+        component: &Component,
+        source: &Source,
+        stats: &Arc<Stats>,
+    ) -> Result<Self, Fault> {
+        let kept = State {
+            limiter: Limiter::new(component.memory),
+            system: System::new(&component.settings.grants).map_err(Fault::System)?,
+            stats: Arc::clone(stats),
             guest: component.name.clone(),
             source: format!("{}:{}", source.cluster, source.partition),
         };
-        let mut store = Store::new(component.engine.wasmtime(), state);
-        store.limiter(|state| &mut state.limits);
+        let mut store = Store::new(component.engine.wasmtime(), kept);
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(COPY_LIMIT);
         store.set_epoch_deadline(Engine::ticks(START_TIME));
         let place = contract::Source {
             cluster: source.cluster.clone(),
@@ -133,8 +150,8 @@ impl Instance {
             store,
             handler,
             inputs,
-            ticks: Engine::ticks(component.time),
-            time: component.time,
+            ticks: Engine::ticks(component.settings.limits.time),
+            time: component.settings.limits.time,
         })
     }
 
@@ -222,7 +239,11 @@ impl types::Host for State {}
 
 impl host::Host for State {
     fn log(&mut self, level: host::Level, mut message: String) {
+        if !self.stats.may_log(Instant::now()) {
+            return;
+        }
         message.truncate(message.floor_char_boundary(LOG_LIMIT));
+        let message = plain(&message);
         let (guest, source) = (&self.guest, &self.source);
         match level {
             host::Level::Trace => tracing::trace!(target: "guest", guest, source, "{message}"),
@@ -231,5 +252,36 @@ impl host::Host for State {
             host::Level::Warn => tracing::warn!(target: "guest", guest, source, "{message}"),
             host::Level::Error => tracing::error!(target: "guest", guest, source, "{message}"),
         }
+    }
+
+    fn count(&mut self, name: String, amount: u64) {
+        self.stats.count(name, amount);
+    }
+
+    fn gauge(&mut self, name: String, value: f64) {
+        self.stats.gauge(name, &self.source, value);
+    }
+}
+
+/// Without line breaks and control sequences, with which a guest could fake lines of the log.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            plain.extend(character.escape_default());
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_line_stays_one_line() {
+        assert_eq!(plain("é\nb\u{1b}[31m"), "é\\nb\\u{1b}[31m");
     }
 }

@@ -16,7 +16,7 @@ use crate::blocking;
 use crate::checkpoint::{LaneKey, Writer};
 use crate::cluster::{Cluster, Connection, Partition};
 use crate::config;
-use crate::guest::{Chain, Component, Judge, Source};
+use crate::guest::{Chain, Judge, Slot, Source};
 
 /// What a link is made of.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Parts {
     /// The cluster it writes.
     pub destination: Arc<Cluster>,
     /// Its guests, in order.
-    pub components: Arc<[Arc<Component>]>,
+    pub guests: Arc<[Arc<Slot>]>,
     /// Where checkpoints are kept.
     pub checkpoints: Arc<Writer>,
     /// Where its lanes can be looked at.
@@ -213,7 +213,7 @@ fn lane_parts(parts: &Parts, topic: &SourceTopic, id: u32) -> lane::Parts<Connec
     };
     let status = Arc::new(Status::new(&link.name, &source.partition.to_string()));
     parts.board.add(Arc::clone(&status));
-    let (components, on_error) = (Arc::clone(&parts.components), link.on_error);
+    let (slots, on_error) = (Arc::clone(&parts.guests), link.on_error);
     lane::Parts {
         default: usual_destination(link, &key),
         key,
@@ -225,7 +225,7 @@ fn lane_parts(parts: &Parts, topic: &SourceTopic, id: u32) -> lane::Parts<Connec
         topic: Arc::clone(&topic.info),
         link: Arc::clone(link),
         guests: Box::pin(blocking(move || {
-            let chain = Chain::start(&components, source, on_error)?;
+            let chain = Chain::start(&slots, source, on_error)?;
             Ok(Box::new(chain) as Box<dyn Judge>)
         })),
         source: Connection::new(Arc::clone(&parts.source)),

@@ -160,6 +160,16 @@ impl Sluice {
     /// # Errors
     /// When it does not answer.
     pub async fn get(&mut self, path: &str) -> Result<String> {
+        let (code, body) = self.ask("GET", path).await?;
+        ensure!(code == 200, "{path}: {code}: {body}");
+        Ok(body)
+    }
+
+    /// The code and the body of the admin listener's answer.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn ask(&mut self, method: &str, path: &str) -> Result<(u16, String)> {
         self.logged("admin API listens").await?;
         let log = self.log();
         let line = log.lines().find(|line| line.contains("admin API listens"));
@@ -167,13 +177,14 @@ impl Sluice {
             .and_then(|line| line.split("address=").nth(1))
             .context("the line names the address")?;
         let mut stream = TcpStream::connect(address.trim()).await?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: sluice\r\nConnection: close\r\n\r\n");
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nHost: sluice\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
         let (head, body) = answer.split_once("\r\n\r\n").context("an HTTP answer")?;
-        ensure!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
-        Ok(body.to_owned())
+        let code = head.split(' ').nth(1).context("a status line")?.parse()?;
+        Ok((code, body.to_owned()))
     }
 
     /// Most memory that it ever held, in bytes.

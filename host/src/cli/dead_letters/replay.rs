@@ -11,8 +11,7 @@ use super::render::summary_table;
 use super::{Failure, Place, unexpected};
 use crate::checkpoint::{ReplayStore, Selection};
 use crate::cli::Exit;
-use crate::gateway;
-use crate::guest::Component;
+use crate::gateway::{self, Guests};
 use crate::link::letters::{self, Parts, Request, Summary};
 
 /// Arguments of `sluice dead-letters replay`.
@@ -59,19 +58,16 @@ pub async fn execute(arguments: &Arguments, stop: CancellationToken) -> Result<E
     let unfinished = scopes
         .iter()
         .any(|(scope, sending)| scope.link == selected.link.name && sending.guests);
-    let components: Arc<[Arc<Component>]> = if request.guests || unfinished {
-        let loaded = gateway::load_guests(&selected.config)
-            .await
-            .map_err(refused)?;
-        let names = selected.link.guests.iter();
-        names.map(|name| Arc::clone(&loaded[name])).collect()
+    let guests = if request.guests || unfinished {
+        let loaded = Guests::load(&selected.config).await.map_err(refused)?;
+        loaded.of(&selected.link)
     } else {
         Arc::new([])
     };
     let parts = Parts {
         link: selected.link,
         destination: selected.destination,
-        components,
+        guests,
         store,
     };
     let bar = progress_bar();

@@ -9,7 +9,7 @@ use crate::blocking;
 use crate::checkpoint::{LaneKey, LetterId};
 use crate::cluster::{Client, Connection, Partition, PartitionInfo, TopicInfo};
 use crate::config;
-use crate::guest::{Chain, Component, Outcome, Source};
+use crate::guest::{Chain, Outcome, Slot, Source};
 use crate::link::Error;
 use crate::link::dead_letter::Letter;
 use crate::link::plan::{Parcel, Router, Tally};
@@ -23,7 +23,7 @@ const CHAINS: usize = 16;
 /// Decides where the messages of letters go, as their lanes would now.
 pub struct Planner {
     link: Arc<config::Link>,
-    components: Arc<[Arc<Component>]>,
+    guests: Arc<[Arc<Slot>]>,
     retrier: Retrier,
     dry_run: bool,
     topics: Topics,
@@ -56,13 +56,13 @@ impl Planner {
     /// Plans for a link. A dry run creates no topics.
     pub fn new(
         link: &Arc<config::Link>,
-        components: &Arc<[Arc<Component>]>,
+        guests: &Arc<[Arc<Slot>]>,
         retrier: &Retrier,
         dry_run: bool,
     ) -> Self {
         Self {
             link: Arc::clone(link),
-            components: Arc::clone(components),
+            guests: Arc::clone(guests),
             retrier: retrier.clone(),
             dry_run,
             topics: Topics::new(retrier.clone(), link.create),
@@ -94,7 +94,7 @@ impl Planner {
             lane,
             on_error: link.on_error,
         };
-        let mut outcomes = if guests && !self.components.is_empty() {
+        let mut outcomes = if guests && !self.guests.is_empty() {
             self.ask_guests(&router.lane, &batch).await?
         } else {
             vec![Outcome::default(); batch.frames().len()]
@@ -132,12 +132,12 @@ impl Planner {
             cluster: lane.cluster.clone(),
             partition: lane.source(),
         };
-        let (components, on_error) = (Arc::clone(&self.components), self.link.on_error);
+        let (slots, on_error) = (Arc::clone(&self.guests), self.link.on_error);
         let batch = Arc::clone(batch);
         let (chain, outcomes) = blocking(move || {
             let mut chain = match known {
                 Some(chain) => chain,
-                None => Chain::start(&components, source, on_error)?,
+                None => Chain::start(&slots, source, on_error)?,
             };
             let outcomes = chain.apply(&batch)?;
             Ok::<_, Error>((chain, outcomes))

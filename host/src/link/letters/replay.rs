@@ -17,7 +17,7 @@ use crate::batch::FRAME_LIMIT;
 use crate::checkpoint::{LetterId, Mark, ReplayStore, Scope, Selection, Sending};
 use crate::cluster::{Cluster, Connection, Partition};
 use crate::config;
-use crate::guest::Component;
+use crate::guest::Slot;
 use crate::link::Error;
 use crate::link::deliver::{Deliverer, Limits};
 use crate::link::plan::{Parcel, Tally};
@@ -32,7 +32,7 @@ pub struct Parts {
     /// The cluster that holds the letters and gets their messages.
     pub destination: Arc<Cluster>,
     /// The link's guests, in order.
-    pub components: Arc<[Arc<Component>]>,
+    pub guests: Arc<[Arc<Slot>]>,
     /// What was replayed before.
     pub store: ReplayStore,
 }
@@ -97,7 +97,7 @@ impl Replayer {
         };
         Self {
             deliverer: deliverer(&parts, &retrier, &status, &[]),
-            planner: Planner::new(link, &parts.components, &retrier, request.dry_run),
+            planner: Planner::new(link, &parts.guests, &retrier, request.dry_run),
             retrier,
             status,
             summary,

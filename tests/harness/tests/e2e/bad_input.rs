@@ -204,7 +204,7 @@ async fn a_component_of_another_world_is_refused() -> Result<()> {
     let log = refused(&setup, &config, 3).await?;
     assert_holds(
         &log,
-        &["exports nothing", "sluice:guest/message-handler@0.1.0"],
+        &["exports nothing", "sluice:guest/message-handler@0.1.1"],
     );
 
     let foreign = wat::parse_str(

@@ -1,0 +1,100 @@
+//! A guest of the configuration and the version of it that runs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+
+use super::Source;
+use super::component::{Component, Version};
+use super::stats::Stats;
+
+/// A guest of the configuration. Lanes take up a new version of it before their next batch.
+#[derive(Debug)]
+pub struct Slot {
+    name: String,
+    current: Mutex<Arc<Component>>,
+    /// Why the last new version was refused, until one is taken up.
+    refused: Mutex<Option<String>>,
+    /// A source partition that it serves.
+    source: Mutex<Option<Source>>,
+    /// What it did, over all versions.
+    pub stats: Arc<Stats>,
+}
+
+/// A guest as status shows it.
+#[derive(Debug, Serialize)]
+pub struct GuestStatus {
+    /// Name in the configuration.
+    pub guest: String,
+    /// The version that runs.
+    #[serde(flatten)]
+    pub version: Version,
+    /// Why the last new version does not run, if it was refused.
+    pub refused: Option<String>,
+}
+
+impl Slot {
+    /// A guest whose first version is `component`.
+    pub fn new(component: Component) -> Self {
+        Self {
+            name: component.name().to_owned(),
+            current: Mutex::new(Arc::new(component)),
+            refused: Mutex::new(None),
+            source: Mutex::new(None),
+            stats: Arc::default(),
+        }
+    }
+
+    /// Name of the guest in the configuration.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The version that lanes take up.
+    pub fn current(&self) -> Arc<Component> {
+        Arc::clone(&lock(&self.current))
+    }
+
+    /// Makes `component` the version that lanes take up.
+    pub fn install(&self, component: Component) {
+        *lock(&self.current) = Arc::new(component);
+        *lock(&self.refused) = None;
+        self.stats.reloads.fetch_add(1, RELAXED);
+    }
+
+    /// Tells that the version that runs is the newest.
+    pub fn confirm(&self) {
+        *lock(&self.refused) = None;
+    }
+
+    /// Tells why a new version is not taken up.
+    pub fn refuse(&self, reason: String) {
+        *lock(&self.refused) = Some(reason);
+        self.stats.refused_reloads.fetch_add(1, RELAXED);
+    }
+
+    /// A source partition that it serves, if it serves any.
+    pub fn source(&self) -> Option<Source> {
+        lock(&self.source).clone()
+    }
+
+    pub(super) fn serves(&self, source: &Source) {
+        *lock(&self.source) = Some(source.clone());
+    }
+
+    /// What status shows.
+    pub fn status(&self) -> GuestStatus {
+        GuestStatus {
+            guest: self.name.clone(),
+            version: self.current().version().clone(),
+            refused: lock(&self.refused).clone(),
+        }
+    }
+}
+
+const RELAXED: std::sync::atomic::Ordering = std::sync::atomic::Ordering::Relaxed;
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // Each holds one value that is replaced whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
