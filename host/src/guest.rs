@@ -47,6 +47,12 @@ pub struct Source {
     pub partition: Partition,
 }
 
+impl std::fmt::Display for Source {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}:{}", self.cluster, self.partition)
+    }
+}
+
 /// A message as a guest sees it: its numbers as polled, its bytes as the guests before left them.
 #[derive(Debug, Clone, Copy)]
 struct View<'a> {

@@ -14,6 +14,14 @@ pub mod gateway;
 pub mod guest;
 pub mod link;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks what stays whole also where a thread panics while it holds the lock: a value that is replaced or added to in
+/// one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs work that blocks, such as a guest or a durable write, away from the threads that serve connections.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {

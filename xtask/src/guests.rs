@@ -29,6 +29,17 @@ const PROVIDED: [&str; 4] = [
 /// The one guest that imports what a configuration has to grant.
 const SYSTEM: &str = "system";
 
+/// What it imports of that, and what these interfaces need in turn.
+const GRANTED: &[&str] = &[
+    "wasi:cli/environment@0.2.0",
+    "wasi:clocks/monotonic-clock@0.2.0",
+    "wasi:clocks/wall-clock@0.2.0",
+    "wasi:filesystem/preopens@0.2.0",
+    "wasi:filesystem/types@0.2.0",
+    "wasi:io/poll@0.2.0",
+    "wasi:random/random@0.2.0",
+];
+
 /// What the contract's names begin with.
 const PACKAGE: &str = "sluice:guest/";
 
@@ -97,14 +108,8 @@ fn build_rust(steps: &Steps, wanted: impl Fn(&str) -> bool) -> Result<()> {
         }
         let module = compile(&toolchain, package)?;
         let component = folder.join(format!("{name}.wasm"));
-        let bytes = encode(&module)
-            .and_then(|bytes| {
-                if name != SYSTEM {
-                    check(&bytes, handler)?;
-                }
-                Ok(bytes)
-            })
-            .with_context(|| format!("guest {name}"))?;
+        let granted = if name == SYSTEM { GRANTED } else { &[] };
+        let bytes = encode(&module, handler, granted).with_context(|| format!("guest {name}"))?;
         let unchanged = std::fs::read(&component).is_ok_and(|before| before == bytes);
         if !unchanged {
             std::fs::write(&component, &bytes)
@@ -144,17 +149,19 @@ fn compile(toolchain: &Toolchain, package: &str) -> Result<PathBuf> {
     Ok(target_folder.join(TARGET).join("guest").join(file))
 }
 
-fn encode(module: &Path) -> Result<Vec<u8>> {
+fn encode(module: &Path, handler: &str, granted: &[&str]) -> Result<Vec<u8>> {
     let module = std::fs::read(module)
         .with_context(|| format!("the compiler did not write {}", module.display()))?;
-    ComponentEncoder::default()
+    let component = ComponentEncoder::default()
         .module(&module)
         .and_then(|encoder| encoder.validate(true).encode())
-        .context("cannot make a component")
+        .context("cannot make a component")?;
+    check(&component, handler, granted)?;
+    Ok(component)
 }
 
-/// Refuses a component that imports more than the host gives, or exports another handler than its own.
-fn check(component: &[u8], handler: &str) -> Result<()> {
+/// Refuses a component that imports more than the host gives to any guest and what is `granted`, or exports another handler than its own.
+fn check(component: &[u8], handler: &str, granted: &[&str]) -> Result<()> {
     let decoded = wit_component::decode(component).context("cannot read the component")?;
     let DecodedWasm::Component(resolve, world) = decoded else {
         anyhow::bail!("the encoder did not write a component");
@@ -163,7 +170,7 @@ fn check(component: &[u8], handler: &str) -> Result<()> {
     for key in world.imports.keys() {
         let name = resolve.name_world_key(key);
         ensure!(
-            PROVIDED.contains(&name.as_str()),
+            PROVIDED.iter().chain(granted).any(|known| *known == name),
             "it imports {name}, which guests do not get"
         );
     }
@@ -197,14 +204,19 @@ mod tests {
 
     #[test]
     fn a_component_of_its_world_is_accepted() {
-        check(&component(&PROVIDED[..2], &[BATCH_HANDLER]), BATCH_HANDLER).expect("accepted");
-        check(&component(&[], &[MESSAGE_HANDLER]), MESSAGE_HANDLER).expect("accepted");
+        check(
+            &component(&PROVIDED[..2], &[BATCH_HANDLER]),
+            BATCH_HANDLER,
+            &[],
+        )
+        .expect("accepted");
+        check(&component(&[], &[MESSAGE_HANDLER]), MESSAGE_HANDLER, &[]).expect("accepted");
     }
 
     #[test]
     fn another_export_or_a_foreign_import_is_refused() {
         let refused = |component: &[u8]| {
-            check(component, BATCH_HANDLER)
+            check(component, BATCH_HANDLER, &[])
                 .expect_err("refused")
                 .to_string()
         };

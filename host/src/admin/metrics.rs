@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabelSet, NoLabelSet,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
@@ -17,10 +19,11 @@ use crate::cluster::Fault;
 use crate::guest::Slot;
 use crate::link::{Alert, Board, Counts, State, Status};
 
-type Total = fn(&Counts) -> &AtomicU64;
+/// A counter that is a field of `T`: its name without `sluice_` and `_total`, what it counts, and the field.
+type Total<T> = (&'static str, &'static str, fn(&T) -> &AtomicU64);
 
-/// Counters of a lane: the name without `sluice_` and `_total`, and what it counts.
-const TOTALS: [(&str, &str, Total); 8] = [
+/// Counters of a lane.
+const TOTALS: [Total<Counts>; 8] = [
     (
         "messages_forwarded",
         "Messages settled by delivery to every destination",
@@ -80,15 +83,12 @@ struct Links(Vec<Arc<Status>>);
 
 impl Collector for Links {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "1 while the link's lanes copy, 0 before and after";
-        let mut metric = encoder.encode_descriptor("link_up", help, None, MetricType::Gauge)?;
-        for link in &self.0 {
+        let up = self.0.iter().map(|link| {
             let up = u64::from(link.state() == State::Running);
-            metric
-                .encode_family(&[("link", link.link.as_str())])?
-                .encode_gauge(&up)?;
-        }
-        Ok(())
+            ([("link", link.link.as_str())], up)
+        });
+        let help = "1 while the link's lanes copy, 0 before and after";
+        gauge(&mut encoder, "link_up", help, up)
     }
 }
 
@@ -98,84 +98,76 @@ struct Lanes(Vec<Arc<Status>>);
 impl Collector for Lanes {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for (name, help, total) in TOTALS {
-            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            for lane in &self.0 {
-                let labels = labels(lane);
-                count(&mut metric.encode_family(&labels)?, total(&lane.counts))?;
-            }
+            counter(
+                &mut encoder,
+                name,
+                help,
+                self.each(|lane| read(total(&lane.counts))),
+            )?;
         }
-        self.retries(&mut encoder)?;
-        self.gauge(
+        let retries = self.0.iter().flat_map(|lane| {
+            let [link, source] = labels(lane);
+            let classes = Fault::ALL.iter().zip(&lane.counts.retries);
+            classes.map(move |(fault, total)| {
+                let labels = [link, source, ("class", fault.name())];
+                (labels, read(total))
+            })
+        });
+        counter(
+            &mut encoder,
+            "retries",
+            "Failed calls to clusters that were repeated",
+            retries,
+        )?;
+        gauge(
             &mut encoder,
             "next_offset",
             "Source offset below which every message is settled",
-            |lane| lane.next_offset.load(Ordering::Relaxed),
+            self.each(|lane| read(&lane.next_offset)),
         )?;
-        self.gauge(
+        gauge(
             &mut encoder,
             "lag_messages",
             "Messages at the source that are not settled, when it was last polled",
-            |lane| {
-                let settled = lane.next_offset.load(Ordering::Relaxed);
-                let end = lane.source_end.load(Ordering::Relaxed);
-                end.saturating_sub(settled)
-            },
+            self.each(|lane| {
+                let settled = read(&lane.next_offset);
+                read(&lane.source_end).saturating_sub(settled)
+            }),
         )?;
-        self.gauge(
+        gauge(
             &mut encoder,
             "lane_running",
             "1 while the lane copies, 0 before and after",
-            |lane| u64::from(lane.state() == State::Running),
+            self.each(|lane| u64::from(lane.state() == State::Running)),
         )?;
-        self.gauge(
+        gauge(
             &mut encoder,
             "lane_failed",
             "1 when the lane cannot go on until somebody decides",
-            |lane| u64::from(matches!(lane.state(), State::Failed { .. })),
+            self.each(|lane| u64::from(matches!(lane.state(), State::Failed { .. }))),
         )?;
-        self.gauge(
+        gauge(
             &mut encoder,
             "lane_retrying",
             "1 while a call to a cluster keeps failing",
-            |lane| alert(lane, |alert| matches!(alert, Alert::Retrying { .. })),
+            self.each(|lane| alert(lane, |alert| matches!(alert, Alert::Retrying { .. }))),
         )?;
-        self.gauge(
+        gauge(
             &mut encoder,
             "lane_read_fault",
             "1 while the source gives no message where it says that it has some",
-            |lane| alert(lane, |alert| matches!(alert, Alert::ReadFault { .. })),
+            self.each(|lane| alert(lane, |alert| matches!(alert, Alert::ReadFault { .. }))),
         )
     }
 }
 
 impl Lanes {
-    fn retries(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "Failed calls to clusters that were repeated";
-        let mut metric = encoder.encode_descriptor("retries", help, None, MetricType::Counter)?;
-        for lane in &self.0 {
-            for (fault, total) in Fault::ALL.iter().zip(&lane.counts.retries) {
-                let [link, source] = labels(lane);
-                let labels = [link, source, ("class", fault.name())];
-                count(&mut metric.encode_family(&labels)?, total)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn gauge(
-        &self,
-        encoder: &mut DescriptorEncoder<'_>,
-        name: &str,
-        help: &str,
-        value: fn(&Status) -> u64,
-    ) -> Result<(), fmt::Error> {
-        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for lane in &self.0 {
-            metric
-                .encode_family(&labels(lane))?
-                .encode_gauge(&value(lane))?;
-        }
-        Ok(())
+    /// A value of each lane, with its labels.
+    fn each<'a>(
+        &'a self,
+        value: impl Fn(&Status) -> u64 + 'a,
+    ) -> impl Iterator<Item = ([(&'a str, &'a str); 2], u64)> {
+        self.0.iter().map(move |lane| (labels(lane), value(lane)))
     }
 }
 
@@ -183,10 +175,39 @@ fn labels(lane: &Status) -> [(&str, &str); 2] {
     [("link", &lane.link), ("source", &lane.source)]
 }
 
-fn count(metric: &mut MetricEncoder<'_>, total: &AtomicU64) -> Result<(), fmt::Error> {
-    metric.encode_counter::<NoLabelSet, _, u64>(&total.load(Ordering::Relaxed), None)
-}
-
 fn alert(lane: &Status, is: fn(&Alert) -> bool) -> u64 {
     u64::from(lane.alerts().iter().any(is))
+}
+
+fn read(total: &AtomicU64) -> u64 {
+    total.load(Ordering::Relaxed)
+}
+
+/// Writes a counter with a value for each set of labels.
+fn counter<L: EncodeLabelSet, V: EncodeCounterValue>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl Iterator<Item = (L, V)>,
+) -> Result<(), fmt::Error> {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, value) in values {
+        let mut metric = metric.encode_family(&labels)?;
+        metric.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+    }
+    Ok(())
+}
+
+/// Writes a gauge with a value for each set of labels.
+fn gauge<L: EncodeLabelSet, V: EncodeGaugeValue>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl Iterator<Item = (L, V)>,
+) -> Result<(), fmt::Error> {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in values {
+        metric.encode_family(&labels)?.encode_gauge(&value)?;
+    }
+    Ok(())
 }

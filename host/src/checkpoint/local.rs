@@ -1,7 +1,7 @@
 //! The embedded store: one file, each write a durable transaction.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, TableError};
@@ -13,6 +13,7 @@ use super::store::{Store, StoreError};
 use super::{Checkpoint, LaneKey, Mark};
 use crate::blocking;
 use crate::cluster::Partition;
+use crate::lock;
 
 /// Lane key as JSON to the hash of the entry (8 bytes, little-endian) and the checkpoint as JSON.
 const CHECKPOINTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("checkpoints-2");
@@ -176,7 +177,7 @@ impl File {
         &self,
         work: impl FnOnce(&Database) -> Result<T, redb::Error>,
     ) -> Result<T, StoreError> {
-        let mut guard = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = lock(&self.database);
         let database = match guard.take() {
             Some(database) => database,
             None => (self.open)(&self.path).map_err(|error| self.cannot_open(&error))?,

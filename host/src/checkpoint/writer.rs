@@ -1,7 +1,7 @@
 //! Writes the checkpoints of all lanes together, so that a durable write is shared.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Checkpoint, LaneKey, Mark, Store, StoreError};
 use crate::cluster::Partition;
+use crate::lock;
 
 /// Collects checkpoints and writes them durably, at the latest after an interval.
 ///
@@ -55,7 +56,7 @@ impl Writer {
 
     /// Takes a lane's newest checkpoint, to be written soon.
     pub fn record(&self, key: &LaneKey, checkpoint: Checkpoint) {
-        self.lock().insert(key.clone(), checkpoint);
+        lock(&self.pending).insert(key.clone(), checkpoint);
         self.dirty.notify_one();
     }
 
@@ -65,7 +66,9 @@ impl Writer {
     /// [`StoreError`] when it could not be written; it is kept for the next try.
     pub async fn flush(&self) -> Result<(), StoreError> {
         let _one_at_a_time = self.writing.lock().await;
-        let batch: Vec<_> = std::mem::take(&mut *self.lock()).into_iter().collect();
+        let batch: Vec<_> = std::mem::take(&mut *lock(&self.pending))
+            .into_iter()
+            .collect();
         if batch.is_empty() {
             return Ok(());
         }
@@ -100,11 +103,6 @@ impl Writer {
         }
         self.flush().await
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<LaneKey, Checkpoint>> {
-        // A map is whole at any time, also if a thread panicked while it held the lock.
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Checkpoints on their way to the store; they go back to the pending ones unless they are written, also when the
@@ -113,7 +111,7 @@ struct Unwritten<'a>(&'a Writer, Vec<(LaneKey, Checkpoint)>);
 
 impl Drop for Unwritten<'_> {
     fn drop(&mut self) {
-        let mut pending = self.0.lock();
+        let mut pending = lock(&self.0.pending);
         for (key, checkpoint) in self.1.drain(..) {
             pending.entry(key).or_insert(checkpoint);
         }

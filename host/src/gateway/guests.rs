@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use crate::blocking;
 use crate::config::{self, Config};
-use crate::guest::{Component, Engine, Slot};
+use crate::guest::{Component, Engine, LoadError, Slot};
 
 /// The folder of compiled code in `state_dir`.
 const CACHE: &str = "compiled";
@@ -200,14 +200,9 @@ impl Loaded {
         let Some(source) = self.slot.source() else {
             return Ok(component);
         };
-        let path = self.settings.component.display().to_string();
         blocking(move || match component.try_start(&source) {
             Ok(()) => Ok(component),
-            Err(fault) => Err(format!(
-                "guest `{}` ({path}) for {}: {fault}",
-                component.name(),
-                source.partition
-            )),
+            Err(error) => Err(error.to_string()),
         })
         .await
     }
@@ -217,7 +212,7 @@ async fn load(
     engine: &Engine,
     name: &str,
     settings: &config::Guest,
-) -> Result<Component, crate::guest::LoadError> {
+) -> Result<Component, LoadError> {
     let (engine, name, settings) = (engine.clone(), name.to_owned(), settings.clone());
     blocking(move || Component::load(&engine, &name, &settings)).await
 }

@@ -23,6 +23,17 @@ pub struct ChainError {
     fault: Fault,
 }
 
+impl ChainError {
+    pub(super) fn new(component: &Component, source: &Source, fault: Fault) -> Self {
+        Self {
+            guest: component.name().to_owned(),
+            path: component.version().path.display().to_string(),
+            source_partition: source.to_string(),
+            fault,
+        }
+    }
+}
+
 /// The guests of a link, with instances of their own for one source partition.
 pub struct Chain {
     source: Source,
@@ -260,12 +271,7 @@ impl Member {
             Some(running) => Ok(running),
             empty => match Instance::start(&self.component, source, &self.slot.stats) {
                 Ok(started) => Ok(empty.insert(started)),
-                Err(fault) => Err(ChainError {
-                    guest: self.component.name.clone(),
-                    path: self.component.path.display().to_string(),
-                    source_partition: format!("{}:{}", source.cluster, source.partition),
-                    fault,
-                }),
+                Err(fault) => Err(ChainError::new(&self.component, source, fault)),
             },
         }
     }

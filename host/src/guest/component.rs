@@ -12,9 +12,8 @@ use wasmtime::component::{HasSelf, Linker};
 use super::bindings::transform::{Transform, TransformPre};
 use super::bindings::transform_batch::TransformBatchPre;
 use super::grants::{self, Need, System};
-use super::instance::Instance;
-use super::instance::State;
-use super::{Engine, Fault, Source};
+use super::instance::{Instance, State};
+use super::{ChainError, Engine, Source};
 use crate::config;
 
 const MESSAGE_HANDLER: &str = "sluice:guest/message-handler@0.1";
@@ -92,8 +91,7 @@ pub enum LoadReason {
 
 /// A compiled guest, ready to be instantiated.
 pub struct Component {
-    pub(super) name: String,
-    pub(super) path: PathBuf,
+    name: String,
     pub(super) engine: Engine,
     pub(super) world: World,
     /// Holds the code for guests that are loaded from the same file later.
@@ -101,7 +99,6 @@ pub struct Component {
     pub(super) config: String,
     /// As it was configured.
     pub(super) settings: config::Guest,
-    pub(super) memory: usize,
     version: Version,
 }
 
@@ -163,12 +160,10 @@ impl Component {
             .map_err(|error| fail(LoadReason::Mismatch(error.to_string())))?;
         Ok(Self {
             name: name.to_owned(),
-            path: guest.component.clone(),
             engine: engine.clone(),
             world,
             _compiled: compiled,
             config,
-            memory: usize::try_from(guest.limits.memory.as_u64()).unwrap_or(usize::MAX),
             settings: guest.clone(),
             version,
         })
@@ -182,9 +177,12 @@ impl Component {
     /// Starts an instance for `source` and gives it up again.
     ///
     /// # Errors
-    /// [`Fault`] when it traps on start or refuses its configuration.
-    pub fn try_start(&self, source: &Source) -> Result<(), Fault> {
-        Instance::start(self, source, &Arc::default()).map(drop)
+    /// [`ChainError`] when it traps on start or refuses its configuration.
+    pub fn try_start(&self, source: &Source) -> Result<(), ChainError> {
+        match Instance::start(self, source, &Arc::default()) {
+            Ok(_) => Ok(()),
+            Err(fault) => Err(ChainError::new(self, source, fault)),
+        }
     }
 
     /// Name of the guest in the configuration.

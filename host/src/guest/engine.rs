@@ -2,10 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use wasmtime::component::Component;
+
+use crate::lock;
 
 /// How often running guests are checked against their time limit.
 const TICK: Duration = Duration::from_millis(5);
@@ -74,8 +76,7 @@ impl Engine {
         bytes: &[u8],
         hash: &str,
     ) -> Result<Arc<Component>, wasmtime::Error> {
-        let lock = || self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock()
+        let known = lock(&self.compiled)
             .iter()
             .find(|(file, of, _)| file == path && of == hash)
             .and_then(|(_, _, component)| component.upgrade());
@@ -83,7 +84,7 @@ impl Engine {
             return Ok(component);
         }
         let component = Arc::new(Component::from_binary(&self.wasmtime, bytes)?);
-        let mut compiled = lock();
+        let mut compiled = lock(&self.compiled);
         compiled.retain(|(_, _, component)| component.strong_count() > 0);
         compiled.push((path.to_owned(), hash.to_owned(), Arc::downgrade(&component)));
         Ok(component)

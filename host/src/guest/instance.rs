@@ -108,11 +108,11 @@ impl Instance {
         stats: &Arc<Stats>,
     ) -> Result<Self, Fault> {
         let kept = State {
-            limiter: Limiter::new(component.memory),
+            limiter: Limiter::new(component.settings.limits.memory.as_u64()),
             system: System::new(&component.settings.grants).map_err(Fault::System)?,
             stats: Arc::clone(stats),
-            guest: component.name.clone(),
-            source: format!("{}:{}", source.cluster, source.partition),
+            guest: component.name().to_owned(),
+            source: source.to_string(),
         };
         let mut store = Store::new(component.engine.wasmtime(), kept);
         store.limiter(|state| &mut state.limiter);

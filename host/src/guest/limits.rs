@@ -14,7 +14,8 @@ pub struct Limiter {
 
 impl Limiter {
     /// At most `limit` bytes.
-    pub const fn new(limit: usize) -> Self {
+    pub fn new(limit: u64) -> Self {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         Self { limit, used: 0 }
     }
 

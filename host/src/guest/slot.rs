@@ -1,12 +1,14 @@
 //! A guest of the configuration and the version of it that runs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
 use super::Source;
 use super::component::{Component, Version};
 use super::stats::Stats;
+use crate::lock;
 
 /// A guest of the configuration. Lanes take up a new version of it before their next batch.
 #[derive(Debug)]
@@ -59,7 +61,7 @@ impl Slot {
     pub fn install(&self, component: Component) {
         *lock(&self.current) = Arc::new(component);
         *lock(&self.refused) = None;
-        self.stats.reloads.fetch_add(1, RELAXED);
+        self.stats.reloads.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Tells that the version that runs is the newest.
@@ -70,7 +72,7 @@ impl Slot {
     /// Tells why a new version is not taken up.
     pub fn refuse(&self, reason: String) {
         *lock(&self.refused) = Some(reason);
-        self.stats.refused_reloads.fetch_add(1, RELAXED);
+        self.stats.refused_reloads.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A source partition that it serves, if it serves any.
@@ -90,11 +92,4 @@ impl Slot {
             refused: lock(&self.refused).clone(),
         }
     }
-}
-
-const RELAXED: std::sync::atomic::Ordering = std::sync::atomic::Ordering::Relaxed;
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // Each holds one value that is replaced whole.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

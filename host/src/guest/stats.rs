@@ -1,11 +1,12 @@
 //! What a guest did and said, over all of its instances and versions.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Stage;
+use crate::lock;
 
 /// Most names of counters and gauges, together.
 const NAMES: usize = 64;
@@ -116,11 +117,6 @@ impl Own {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         fits && name.bytes().all(plain) && self.counters.len() + self.gauges.len() < NAMES
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No value is left half changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Where the lanes that run can be looked at.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::report::Status;
+use crate::lock;
 
 /// The status of every link and lane of the gateway.
 #[derive(Debug, Default)]
@@ -31,9 +32,4 @@ impl Board {
         links.sort_by(|left, right| left.link.cmp(&right.link));
         links
     }
-}
-
-fn lock(list: &Mutex<Vec<Arc<Status>>>) -> std::sync::MutexGuard<'_, Vec<Arc<Status>>> {
-    // A list is whole at any time, also if a thread panicked while it held the lock.
-    list.lock().unwrap_or_else(PoisonError::into_inner)
 }

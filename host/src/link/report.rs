@@ -1,11 +1,12 @@
 //! What a lane does, and what became of the messages.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
 use crate::cluster::Fault;
+use crate::lock;
 
 /// Running totals of a lane since it started. Every settled message is in exactly one of `forwarded`, `dropped`
 /// and `dead_lettered`; a message that several destinations get is forwarded once.
@@ -137,11 +138,6 @@ impl Status {
     pub(super) fn settled(&self, next_offset: u64) {
         self.next_offset.store(next_offset, Ordering::Relaxed);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // Each holds one value that is replaced whole.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A lane's totals.

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Inputs, MESSAGE_HANDLER, check, encode, tools};
+use super::{Inputs, MESSAGE_HANDLER, encode, tools};
 use crate::build;
 use crate::progress::Steps;
 
@@ -65,9 +65,7 @@ pub fn build(steps: &Steps, name: &str, component: &Path) -> Result<()> {
             .args(GENERATED.map(|file| folder.join(file)))
             .args([Path::new("-o"), &module]);
         tools::build(&mut command)?;
-        let bytes = encode(&module)?;
-        check(&bytes, MESSAGE_HANDLER)?;
-        Ok(bytes)
+        encode(&module, MESSAGE_HANDLER, &[])
     })
 }
 

@@ -41,7 +41,7 @@ pub fn build(steps: &Steps, name: &str, component: &Path) -> Result<()> {
         tools::build(&mut command)?;
         let bytes = std::fs::read(&output)
             .with_context(|| format!("the compiler did not write {}", output.display()))?;
-        check(&bytes, MESSAGE_HANDLER)?;
+        check(&bytes, MESSAGE_HANDLER, &[])?;
         Ok(bytes)
     })
 }

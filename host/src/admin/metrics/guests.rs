@@ -2,39 +2,36 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::DescriptorEncoder;
 
-use super::count;
+use super::{Total, counter, gauge, read};
 use crate::guest::{Own, Slot, Stage, Stats};
 
-type Total = fn(&Stats) -> &AtomicU64;
-
-/// Counters of a guest: the name without `sluice_guest_` and `_total`, and what it counts.
-const TOTALS: [(&str, &str, Total); 5] = [
+/// Counters of a guest.
+const TOTALS: [Total<Stats>; 5] = [
     (
-        "messages",
+        "guest_messages",
         "Messages that the guest was asked about",
         |stats| &stats.asked,
     ),
-    ("reloads", "New versions that took over", |stats| {
+    ("guest_reloads", "New versions that took over", |stats| {
         &stats.reloads
     }),
     (
-        "refused_reloads",
+        "guest_refused_reloads",
         "New versions that cannot run, so that the last one goes on",
         |stats| &stats.refused_reloads,
     ),
     (
-        "log_lines_left_out",
+        "guest_log_lines_left_out",
         "Log lines beyond what a guest may write",
         |stats| &stats.left_out,
     ),
     (
-        "refused_calls",
+        "guest_refused_calls",
         "Calls of count and gauge that the contract does not allow",
         |stats| &stats.refused_calls,
     ),
@@ -47,61 +44,42 @@ pub struct Guests(pub Vec<Arc<Slot>>);
 impl Collector for Guests {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for (name, help, total) in TOTALS {
-            let name = format!("guest_{name}");
-            let mut metric = encoder.encode_descriptor(&name, help, None, MetricType::Counter)?;
-            for slot in &self.0 {
+            let totals = self.0.iter().map(|slot| {
                 let labels = [("guest", slot.name())];
-                count(&mut metric.encode_family(&labels)?, total(&slot.stats))?;
-            }
+                (labels, read(total(&slot.stats)))
+            });
+            counter(&mut encoder, name, help, totals)?;
         }
-        self.failures(&mut encoder)?;
-        self.seconds(&mut encoder)?;
+        let failures = self.0.iter().flat_map(|slot| {
+            let stages = Stage::OF_GUESTS.iter().zip(&slot.stats.failures);
+            stages.map(|(stage, total)| {
+                let labels = [("guest", slot.name()), ("stage", stage.name())];
+                (labels, read(total))
+            })
+        });
+        let help = "Messages that the guest rejected or failed on";
+        counter(&mut encoder, "guest_failures", help, failures)?;
+        let seconds = self.0.iter().map(|slot| {
+            let time = Duration::from_nanos(read(&slot.stats.nanoseconds));
+            ([("guest", slot.name())], time.as_secs_f64())
+        });
+        let help = "Time that the guest took to decide";
+        counter(&mut encoder, "guest_seconds", help, seconds)?;
         self.versions(&mut encoder)?;
         self.own(&mut encoder)
     }
 }
 
 impl Guests {
-    fn failures(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "Messages that the guest rejected or failed on";
-        let mut metric =
-            encoder.encode_descriptor("guest_failures", help, None, MetricType::Counter)?;
-        for slot in &self.0 {
-            for (stage, total) in Stage::OF_GUESTS.iter().zip(&slot.stats.failures) {
-                let labels = [("guest", slot.name()), ("stage", stage.name())];
-                count(&mut metric.encode_family(&labels)?, total)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn seconds(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "Time that the guest took to decide";
-        let mut metric =
-            encoder.encode_descriptor("guest_seconds", help, None, MetricType::Counter)?;
-        for slot in &self.0 {
-            let nanoseconds = slot.stats.nanoseconds.load(Ordering::Relaxed);
-            let seconds = std::time::Duration::from_nanos(nanoseconds).as_secs_f64();
-            let labels = [("guest", slot.name())];
-            let mut metric = metric.encode_family(&labels)?;
-            metric.encode_counter::<NoLabelSet, _, u64>(&seconds, None)?;
-        }
-        Ok(())
-    }
-
     fn versions(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let current: Vec<_> = self.0.iter().map(|slot| slot.current()).collect();
+        let loaded = current.iter().map(|component| {
+            let version = component.version();
+            let labels = [("guest", component.name()), ("hash", &*version.hash)];
+            (labels, version.loaded)
+        });
         let help = "When the version that runs was loaded, in seconds since the Unix epoch";
-        let mut metric =
-            encoder.encode_descriptor("guest_loaded_seconds", help, None, MetricType::Gauge)?;
-        for slot in &self.0 {
-            let current = slot.current();
-            let version = current.version();
-            let labels = [("guest", slot.name()), ("hash", &version.hash)];
-            metric
-                .encode_family(&labels)?
-                .encode_gauge(&version.loaded)?;
-        }
-        Ok(())
+        gauge(encoder, "guest_loaded_seconds", help, loaded)
     }
 
     fn own(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
@@ -110,26 +88,31 @@ impl Guests {
             .iter()
             .map(|slot| (slot.name(), slot.stats.own()))
             .collect();
-        let help = "What the guest counts itself";
-        let mut metric =
-            encoder.encode_descriptor("guest_count", help, None, MetricType::Counter)?;
-        for (guest, own) in &own {
-            for (name, total) in &own.counters {
+        let counters = own.iter().flat_map(|(guest, own)| {
+            own.counters.iter().map(|(name, total)| {
                 let labels = [("guest", *guest), ("name", name)];
-                let mut metric = metric.encode_family(&labels)?;
-                metric.encode_counter::<NoLabelSet, _, u64>(total, None)?;
-            }
-        }
-        let help = "What the guest measures itself";
-        let mut metric = encoder.encode_descriptor("guest_gauge", help, None, MetricType::Gauge)?;
-        for (guest, own) in &own {
-            for (name, sources) in &own.gauges {
-                for (source, value) in sources {
+                (labels, *total)
+            })
+        });
+        counter(
+            encoder,
+            "guest_count",
+            "What the guest counts itself",
+            counters,
+        )?;
+        let gauges = own.iter().flat_map(|(guest, own)| {
+            own.gauges.iter().flat_map(|(name, sources)| {
+                sources.iter().map(|(source, value)| {
                     let labels = [("guest", *guest), ("name", name), ("source", source)];
-                    metric.encode_family(&labels)?.encode_gauge(value)?;
-                }
-            }
-        }
-        Ok(())
+                    (labels, *value)
+                })
+            })
+        });
+        gauge(
+            encoder,
+            "guest_gauge",
+            "What the guest measures itself",
+            gauges,
+        )
     }
 }
