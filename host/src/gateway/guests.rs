@@ -173,8 +173,8 @@ impl Loaded {
                 let hash = newest.version().hash.clone();
                 let changed = self.slot.current().version().hash != hash;
                 if changed {
-                    tracing::info!(guest = name, hash, "a new version of the guest takes over");
                     self.slot.install(newest);
+                    tracing::info!(guest = name, hash, "a new version of the guest takes over");
                 } else {
                     self.slot.confirm();
                 }

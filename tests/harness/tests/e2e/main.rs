@@ -9,4 +9,5 @@ mod endurance;
 mod examples;
 mod faults;
 mod guests;
+mod reload;
 mod sources;
