@@ -160,6 +160,33 @@ pub struct Guest {
     /// What of the system it gets.
     #[serde(default)]
     pub grants: Grants,
+    /// What happens when it fails on message after message.
+    #[serde(default)]
+    pub breaker: Breaker,
+}
+
+/// When the lanes of a guest that keeps failing wait, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Breaker {
+    /// Messages in a row on which the guest fails before its lane waits. A message that the guest rejects is none.
+    pub faults: u32,
+    /// The first wait. After it the guest is asked about one message; while it fails on that, waits double.
+    #[serde(with = "humantime_serde")]
+    pub pause: Duration,
+    /// The longest wait.
+    #[serde(with = "humantime_serde")]
+    pub max_pause: Duration,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self {
+            faults: 16,
+            pause: Duration::from_secs(1),
+            max_pause: Duration::from_secs(30),
+        }
+    }
 }
 
 /// What of the system a guest gets. Nothing of it when left out; the network never.

@@ -1,6 +1,7 @@
 //! Guests: WebAssembly components that decide over messages. Only this module names wasmtime.
 
 mod bindings;
+mod breaker;
 mod chain;
 mod component;
 mod decision;
@@ -23,20 +24,48 @@ pub use stats::{Own, Stats};
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::batch::{Frame, Polled};
 use crate::cluster::Partition;
 
 /// Decides over the batches of one source partition, in their order.
 pub trait Judge: Send {
-    /// One outcome a message; the judge comes back with them. An error is no message's fault: there is nobody to ask
-    /// any more.
+    /// The judge comes back with what it decided. Where that is not the whole batch, it wants to be asked about the
+    /// rest, and about nothing else, after a pause.
     fn judge(self: Box<Self>, batch: Arc<Polled>) -> Judging;
 }
 
 /// A batch that is being decided over.
-pub type Judging =
-    Pin<Box<dyn Future<Output = (Box<dyn Judge>, Result<Vec<Outcome>, ChainError>)> + Send>>;
+pub type Judging = Pin<Box<dyn Future<Output = (Box<dyn Judge>, Judged)> + Send>>;
+
+/// What was decided over a batch.
+#[derive(Debug)]
+pub struct Judged {
+    /// One outcome a message, of a front part of the batch: of all of it unless there is a pause.
+    pub outcomes: Vec<Outcome>,
+    /// A guest keeps failing and should be left alone.
+    pub pause: Option<Pause>,
+}
+
+/// What to wait for before a guest is asked again.
+pub struct Pause {
+    /// Name of the guest in the configuration.
+    pub guest: String,
+    /// How it failed last.
+    pub reason: String,
+    /// How long this is.
+    pub time: Duration,
+    /// The end of that time, or somebody having the guest loaded anew.
+    pub over: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl std::fmt::Debug for Pause {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { guest, reason, .. } = self;
+        write!(formatter, "{guest} for {:?}: {reason}", self.time)
+    }
+}
 
 /// The source partition that a chain of guests serves.
 #[derive(Debug, Clone)]

@@ -157,6 +157,12 @@ impl Collector for Lanes {
             "lane_read_fault",
             "1 while the source gives no message where it says that it has some",
             self.each(|lane| alert(lane, |alert| matches!(alert, Alert::ReadFault { .. }))),
+        )?;
+        gauge(
+            &mut encoder,
+            "lane_guest_paused",
+            "1 while the lane waits because a guest failed on message after message",
+            self.each(|lane| alert(lane, |alert| matches!(alert, Alert::GuestPaused { .. }))),
         )
     }
 }

@@ -107,9 +107,16 @@ impl Polled {
         &self.bytes[start..start + frame.headers_length]
     }
 
-    /// Size of the reply in bytes.
-    pub fn size(&self) -> usize {
-        self.bytes.len()
+    /// Its first `count` messages, and the others.
+    #[must_use]
+    pub fn split_at(&self, count: usize) -> (Self, Self) {
+        let (front, back) = self.frames.split_at(count);
+        let part = |frames: &[Frame]| Self {
+            current_offset: self.current_offset,
+            bytes: self.bytes.clone(),
+            frames: frames.to_vec(),
+        };
+        (part(front), part(back))
     }
 }
 

@@ -44,9 +44,9 @@ impl From<&gateway::Error> for Exit {
 impl From<&link::Error> for Exit {
     fn from(error: &link::Error) -> Self {
         match error {
-            link::Error::Load(_) | link::Error::Guest(_) | link::Error::Stopped { .. } => {
-                Self::Guest
-            }
+            link::Error::Guest(_)
+            | link::Error::GuestKeepsFailing { .. }
+            | link::Error::Stopped { .. } => Self::Guest,
             link::Error::Cluster(_)
             | link::Error::Topology(_)
             | link::Error::Source(_)

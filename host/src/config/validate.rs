@@ -24,6 +24,13 @@ pub fn problems(config: &Config) -> Vec<String> {
         problems.push("gateway.watch_interval must be above 0".to_owned());
     }
     for (name, guest) in &config.guests {
+        let breaker = &guest.breaker;
+        if breaker.faults == 0 || breaker.pause.is_zero() || breaker.max_pause < breaker.pause {
+            problems.push(format!(
+                "guest `{name}`: breaker.faults and breaker.pause must be above 0, and breaker.max_pause no less than \
+                 breaker.pause"
+            ));
+        }
         for variable in guest.grants.environment.iter().flatten() {
             if variable.is_empty() || variable.contains(['=', '\0']) {
                 problems.push(format!(

@@ -1,14 +1,18 @@
 //! An ordered chain of guests over the batches of one source partition.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use tokio::sync::watch;
+
+use super::breaker::Breaker;
 use super::component::Component;
 use super::decision::{Decision, Failure, Fate, Outcome, Stage};
 use super::instance::{Decisions, Fault, Instance};
 use super::slot::Slot;
-use super::{Judge, Judging, Source, View};
+use super::{Judge, Judged, Judging, Pause, Source, View};
 use crate::batch::Polled;
 use crate::blocking;
 use crate::config::link::OnError;
@@ -39,6 +43,8 @@ pub struct Chain {
     source: Source,
     on_error: OnError,
     members: Vec<Member>,
+    /// Outcomes over the rest of a batch, as far as the first guests decided over it before a later one had to pause.
+    ahead: Vec<Outcome>,
 }
 
 /// One guest of a chain.
@@ -47,8 +53,11 @@ struct Member {
     /// The version that decides here.
     component: Arc<Component>,
     instance: Option<Instance>,
-    /// The version that does not start here, where the last one does not.
-    refused: Option<Arc<Component>>,
+    /// Changes when lanes should look for a newer version, and when they should ask a guest that failed again.
+    requests: watch::Receiver<u64>,
+    breaker: Breaker,
+    /// How many messages of the rest of a batch it decided over already.
+    ahead: usize,
 }
 
 impl std::fmt::Debug for Chain {
@@ -72,9 +81,12 @@ impl Chain {
             source,
             on_error,
             members: slots.iter().map(Member::new).collect(),
+            ahead: Vec::new(),
         };
         for member in &mut chain.members {
-            member.running(&chain.source)?;
+            if let Err(fault) = member.running(&chain.source) {
+                return Err(ChainError::new(&member.component, &chain.source, fault));
+            }
             member.slot.serves(&chain.source);
         }
         Ok(chain)
@@ -85,72 +97,43 @@ impl Chain {
         self.members.is_empty()
     }
 
-    /// Asks every guest about every message of `batch` that the guests before let through. The result has one
-    /// outcome a message. One version of each guest decides over the whole batch, the newest that starts here. Runs
-    /// as long as the guests do: not for a thread that must stay responsive.
-    ///
-    /// # Errors
-    /// [`ChainError`] when a guest failed and cannot be started again. No message is to blame.
-    pub fn apply(&mut self, batch: &Polled) -> Result<Vec<Outcome>, ChainError> {
-        let frames = batch.frames();
-        let mut outcomes = vec![Outcome::default(); frames.len()];
+    /// Asks every guest about every message of `batch` that the guests before let through, but about none a second
+    /// time: after an answer with a pause, `batch` is the rest of that before. One version of each guest decides, the
+    /// newest that starts here. Runs as long as the guests do: not for a thread that must stay responsive.
+    pub fn apply(&mut self, batch: &Polled) -> Judged {
+        let mut outcomes = std::mem::take(&mut self.ahead);
+        outcomes.resize(batch.frames().len(), Outcome::default());
+        let mut end = outcomes.len();
         for member in &mut self.members {
-            member.take_up_new_version(&self.source);
-            let live: Vec<usize> = (0..frames.len())
-                .filter(|&index| matches!(outcomes[index].fate, Fate::Deliver))
-                .collect();
-            let views: Vec<View<'_>> = live
-                .iter()
-                .map(|&index| View::new(batch, &frames[index], outcomes[index].edit.as_deref()))
-                .collect();
-            let decisions = member.judge(&self.source, &views)?;
-            let stats = &member.slot.stats;
-            stats.asked.fetch_add(views.len() as u64, Ordering::Relaxed);
-            // What each decision makes of its message, found while the views still borrow the outcomes.
-            let changes: Vec<_> = decisions
-                .choices
-                .iter()
-                .zip(live.iter().zip(&views))
-                .map(|(&choice, (&index, view))| {
-                    conclude(&decisions.table[choice as usize], *view, &outcomes[index])
-                })
-                .collect();
-            for (index, change) in live.into_iter().zip(changes) {
-                let outcome = &mut outcomes[index];
-                match change {
-                    Ok(None) => {}
-                    Ok(Some(after)) => *outcome = after,
-                    Err((stage, reason)) => {
-                        stats.failed(stage);
-                        let failure = Failure {
-                            guest: member.slot.name().to_owned(),
-                            stage,
-                            reason,
-                        };
-                        fail(
-                            outcome,
-                            failure,
-                            frames[index].offset,
-                            &self.source,
-                            self.on_error,
-                        );
-                    }
-                }
-            }
+            member.prepare(&self.source);
+            let window = member.ahead..end;
+            end = member.pass(&self.source, self.on_error, batch, &mut outcomes, window);
+            member.ahead = end;
         }
-        Ok(outcomes)
+        for member in &mut self.members {
+            member.ahead -= end;
+        }
+        self.ahead = outcomes.split_off(end);
+        let pauses = self.members.iter().filter_map(Member::pause);
+        Judged {
+            outcomes,
+            pause: pauses.max_by_key(|pause| pause.time),
+        }
     }
 }
 
 impl Judge for Chain {
     fn judge(mut self: Box<Self>, batch: Arc<Polled>) -> Judging {
         if self.is_empty() {
-            let outcomes = vec![Outcome::default(); batch.frames().len()];
-            return Box::pin(std::future::ready((self as Box<dyn Judge>, Ok(outcomes))));
+            let judged = Judged {
+                outcomes: vec![Outcome::default(); batch.frames().len()],
+                pause: None,
+            };
+            return Box::pin(std::future::ready((self as Box<dyn Judge>, judged)));
         }
         Box::pin(blocking(move || {
-            let outcomes = self.apply(&batch);
-            (self as Box<dyn Judge>, outcomes)
+            let judged = self.apply(&batch);
+            (self as Box<dyn Judge>, judged)
         }))
     }
 }
@@ -203,26 +186,35 @@ fn conclude(
 
 impl Member {
     fn new(slot: &Arc<Slot>) -> Self {
+        // In this order: a version that is installed in between is then taken up before the first batch.
+        let requests = slot.requests();
+        let component = slot.current();
         Self {
             slot: Arc::clone(slot),
-            component: slot.current(),
+            requests,
+            breaker: Breaker::new(component.settings.breaker.clone(), &slot.stats),
+            component,
             instance: None,
-            refused: None,
+            ahead: 0,
         }
     }
 
     /// Goes over to the guest's newest version, unless that does not start here: then the old one goes on.
-    fn take_up_new_version(&mut self, source: &Source) {
+    fn prepare(&mut self, source: &Source) {
+        self.breaker.waited();
+        if !self.requests.has_changed().unwrap_or(false) {
+            return;
+        }
+        self.requests.mark_unchanged();
         let newest = self.slot.current();
-        let known = |version: &Arc<Component>| Arc::ptr_eq(version, &newest);
-        if known(&self.component) || self.refused.as_ref().is_some_and(known) {
+        if Arc::ptr_eq(&self.component, &newest) {
             return;
         }
         match Instance::start(&newest, source, &self.slot.stats) {
             Ok(started) => {
                 self.instance = Some(started);
                 self.component = newest;
-                self.refused = None;
+                self.breaker.success();
             }
             Err(fault) => {
                 tracing::error!(
@@ -231,27 +223,98 @@ impl Member {
                     "the new version does not start here, the last one goes on: {fault}"
                 );
                 self.slot.refuse(format!("{}: {fault}", source.partition));
-                self.refused = Some(newest);
             }
         }
     }
 
-    /// Decisions over all of `views`. Where the guest fails, parts are tried with fresh instances until the message
-    /// at fault is alone.
-    fn judge(&mut self, source: &Source, views: &[View<'_>]) -> Result<Decisions, ChainError> {
+    /// Decides over the messages of `window` that are still to be delivered. Returns the end of what it decided: of
+    /// the window, unless the breaker opens.
+    fn pass(
+        &mut self,
+        source: &Source,
+        on_error: OnError,
+        batch: &Polled,
+        outcomes: &mut [Outcome],
+        window: Range<usize>,
+    ) -> usize {
+        let frames = batch.frames();
+        let live: Vec<usize> = window
+            .clone()
+            .filter(|&index| matches!(outcomes[index].fate, Fate::Deliver))
+            .collect();
+        let views: Vec<View<'_>> = live
+            .iter()
+            .map(|&index| View::new(batch, &frames[index], outcomes[index].edit.as_deref()))
+            .collect();
+        let decisions = self.judge(source, &views);
+        let decided = decisions.choices.len();
+        let stats = &self.slot.stats;
+        stats.asked.fetch_add(decided as u64, Ordering::Relaxed);
+        // What each decision makes of its message, found while the views still borrow the outcomes.
+        let changes: Vec<_> = decisions
+            .choices
+            .iter()
+            .zip(live.iter().zip(&views))
+            .map(|(&choice, (&index, view))| {
+                conclude(&decisions.table[choice as usize], *view, &outcomes[index])
+            })
+            .collect();
+        for (&index, change) in live.iter().zip(changes) {
+            let outcome = &mut outcomes[index];
+            match change {
+                Ok(None) => {}
+                Ok(Some(after)) => *outcome = after,
+                Err((stage, reason)) => {
+                    stats.failed(stage);
+                    let failure = Failure {
+                        guest: self.slot.name().to_owned(),
+                        stage,
+                        reason,
+                    };
+                    fail(outcome, failure, frames[index].offset, source, on_error);
+                }
+            }
+        }
+        live.get(decided).copied().unwrap_or(window.end)
+    }
+
+    /// Decisions over a front part of `views`: over all of them, unless the breaker opens. Where the guest fails,
+    /// parts are tried with fresh instances until the message at fault is alone.
+    fn judge(&mut self, source: &Source, views: &[View<'_>]) -> Decisions {
         let begun = Instant::now();
         let mut decisions = Decisions::default();
-        let mut parts = vec![views];
-        while let Some(part) = parts.pop() {
-            let done_before = decisions.choices.len();
-            let guest = self.running(source)?;
-            let Err(fault) = guest.decide(part, &mut decisions) else {
+        let (first, others) = if self.breaker.is_half_open() {
+            views.split_at(views.len().min(1))
+        } else {
+            (views, &views[..0])
+        };
+        let mut parts = vec![others, first];
+        while self.breaker.open().is_none()
+            && let Some(part) = parts.pop()
+        {
+            if part.is_empty() {
                 continue;
+            }
+            let done_before = decisions.choices.len();
+            let guest = match self.running(source) {
+                Ok(guest) => guest,
+                Err(fault) => {
+                    self.breaker.trip(&fault);
+                    break;
+                }
             };
             let one_at_fault = guest.is_per_message();
-            self.instance = None;
+            let ended = guest.decide(part, &mut decisions);
             let rest = &part[decisions.choices.len() - done_before..];
+            if rest.len() < part.len() {
+                self.breaker.success();
+            }
+            let Err(fault) = ended else {
+                continue;
+            };
+            self.instance = None;
             if one_at_fault || rest.len() == 1 {
+                self.breaker.fault(&fault);
                 decisions.push(Decision::Fail(fault.stage(), fault.to_string()));
                 parts.push(&rest[1..]);
             } else {
@@ -262,17 +325,30 @@ impl Member {
         let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let total = &self.slot.stats.nanoseconds;
         total.fetch_add(nanoseconds, Ordering::Relaxed);
-        Ok(decisions)
+        decisions
     }
 
     /// The running instance, started anew where the last one failed.
-    fn running(&mut self, source: &Source) -> Result<&mut Instance, ChainError> {
+    fn running(&mut self, source: &Source) -> Result<&mut Instance, Fault> {
         match &mut self.instance {
             Some(running) => Ok(running),
-            empty => match Instance::start(&self.component, source, &self.slot.stats) {
-                Ok(started) => Ok(empty.insert(started)),
-                Err(fault) => Err(ChainError::new(&self.component, source, fault)),
-            },
+            empty => Instance::start(&self.component, source, &self.slot.stats)
+                .map(|started| empty.insert(started)),
         }
+    }
+
+    /// What the lane has to wait for, while the breaker is open.
+    fn pause(&self) -> Option<Pause> {
+        let (time, reason) = self.breaker.open()?;
+        let mut requests = self.requests.clone();
+        Some(Pause {
+            guest: self.slot.name().to_owned(),
+            reason: reason.to_owned(),
+            time,
+            over: Box::pin(async move {
+                // Either way it is time to ask the guest again.
+                let _ = tokio::time::timeout(time, requests.changed()).await;
+            }),
+        })
     }
 }

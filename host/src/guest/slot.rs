@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
+use tokio::sync::watch;
 
 use super::Source;
 use super::component::{Component, Version};
@@ -15,6 +16,8 @@ use crate::lock;
 pub struct Slot {
     name: String,
     current: Mutex<Arc<Component>>,
+    /// How often somebody asked for the newest version. Lanes that could not start it then try once more.
+    requests: watch::Sender<u64>,
     /// Why the last new version was refused, until one is taken up.
     refused: Mutex<Option<String>>,
     /// A source partition that it serves.
@@ -33,6 +36,8 @@ pub struct GuestStatus {
     pub version: Version,
     /// Why the last new version does not run, if it was refused.
     pub refused: Option<String>,
+    /// Lanes that wait because the guest keeps failing.
+    pub open_breakers: u64,
 }
 
 impl Slot {
@@ -41,6 +46,7 @@ impl Slot {
         Self {
             name: component.name().to_owned(),
             current: Mutex::new(Arc::new(component)),
+            requests: watch::Sender::new(0),
             refused: Mutex::new(None),
             source: Mutex::new(None),
             stats: Arc::default(),
@@ -60,13 +66,19 @@ impl Slot {
     /// Makes `component` the version that lanes take up.
     pub fn install(&self, component: Component) {
         *lock(&self.current) = Arc::new(component);
-        *lock(&self.refused) = None;
+        self.confirm();
         self.stats.reloads.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tells that the version that runs is the newest.
+    /// Tells that the version that lanes take up is the newest. Those where it did not start try it again.
     pub fn confirm(&self) {
         *lock(&self.refused) = None;
+        self.requests.send_modify(|requests| *requests += 1);
+    }
+
+    /// Changes whenever the newest version is asked for.
+    pub(super) fn requests(&self) -> watch::Receiver<u64> {
+        self.requests.subscribe()
     }
 
     /// Tells why a new version is not taken up.
@@ -90,6 +102,7 @@ impl Slot {
             guest: self.name.clone(),
             version: self.current().version().clone(),
             refused: lock(&self.refused).clone(),
+            open_breakers: self.stats.open.load(Ordering::Relaxed),
         }
     }
 }

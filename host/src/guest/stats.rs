@@ -32,6 +32,10 @@ pub struct Stats {
     pub reloads: AtomicU64,
     /// New versions that were refused.
     pub refused_reloads: AtomicU64,
+    /// Lanes that wait because the guest keeps failing.
+    pub open: AtomicU64,
+    /// How often lanes began to wait for that.
+    pub opened: AtomicU64,
     /// Log lines that were left out.
     pub left_out: AtomicU64,
     /// Calls of `count` and `gauge` that changed nothing.

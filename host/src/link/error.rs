@@ -2,7 +2,7 @@
 
 use crate::checkpoint::StoreError;
 use crate::cluster;
-use crate::guest::{ChainError, LoadError};
+use crate::guest::ChainError;
 
 /// Why a link stopped before it was told to. Nothing is lost: it goes on from its checkpoint.
 #[derive(Debug, thiserror::Error)]
@@ -10,12 +10,17 @@ pub enum Error {
     /// A cluster refused, or the bounded retries ran out.
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
-    /// A guest's component cannot be used.
-    #[error(transparent)]
-    Load(#[from] LoadError),
     /// A guest cannot be started.
     #[error(transparent)]
     Guest(#[from] ChainError),
+    /// A guest fails on message after message.
+    #[error("guest `{guest}` fails on message after message, at last with: {reason}")]
+    GuestKeepsFailing {
+        /// Its name.
+        guest: String,
+        /// How it failed last.
+        reason: String,
+    },
     /// The checkpoint store failed.
     #[error(transparent)]
     Checkpoint(#[from] StoreError),

@@ -11,7 +11,7 @@ use super::deliver::{Deliverer, Limits};
 use super::ledger::Ledger;
 use super::plan::Router;
 use super::poll::{Event, Poller};
-use super::report::{Counts, State, Status};
+use super::report::{Alert, Counts, State, Status};
 use super::retry::Retrier;
 use super::size::PollSize;
 use super::topology::{Topics, Wanted};
@@ -19,7 +19,7 @@ use crate::batch::{FRAME_LIMIT, Polled};
 use crate::checkpoint::{Checkpoint, LaneKey, LastSettled, Writer};
 use crate::cluster::{Client, Partition, TopicInfo};
 use crate::config;
-use crate::guest::{ChainError, Judge, Outcome};
+use crate::guest::{ChainError, Judge, Judged, Outcome, Pause};
 
 /// What a lane is made of.
 pub struct Parts<C> {
@@ -163,7 +163,7 @@ impl<C: Client> Lane<C> {
         self.status.enter(State::Running);
         while let Some(event) = events.recv().await {
             match event? {
-                Event::Batch(batch) => self.process(Arc::new(batch)).await?,
+                Event::Batch(batch) => self.work_off(batch).await?,
                 Event::Moved(place) => {
                     self.settle(place.next_offset, place.last);
                     self.ledger.flush().await?;
@@ -173,9 +173,40 @@ impl<C: Client> Lane<C> {
         Ok(())
     }
 
-    /// Takes one batch from the source to a settled checkpoint.
-    async fn process(&mut self, batch: Arc<Polled>) -> Result<(), Error> {
-        let mut outcomes = self.ask_guests(&batch).await?;
+    /// Takes a batch from the source to a settled checkpoint, in parts where a guest has to be left alone in between.
+    async fn work_off(&mut self, batch: Polled) -> Result<(), Error> {
+        let mut batch = Arc::new(batch);
+        loop {
+            let judged = self.ask_guests(&batch).await;
+            let (part, rest) = batch.split_at(judged.outcomes.len());
+            self.process(part, judged.outcomes).await?;
+            batch = Arc::new(rest);
+            match judged.pause {
+                Some(pause) => self.wait(pause).await?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn wait(&mut self, pause: Pause) -> Result<(), Error> {
+        let Pause { guest, reason, .. } = pause;
+        tracing::error!(
+            lane = %self.ledger.key,
+            guest,
+            pause = %humantime::format_duration(pause.time),
+            "the guest fails on message after message, the lane waits before it asks it again: {reason}"
+        );
+        self.status.guest_paused(Some(Alert::GuestPaused {
+            guest,
+            error: reason,
+        }));
+        let waited = self.ledger.retrier.unless_stopped(pause.over).await;
+        self.status.guest_paused(None);
+        waited
+    }
+
+    /// Takes a batch to a settled checkpoint, as the guests decided over it.
+    async fn process(&mut self, batch: Polled, mut outcomes: Vec<Outcome>) -> Result<(), Error> {
         let default = &self.router.default;
         self.topics
             .learn_chosen(&mut self.deliverer.client, &outcomes, default, &self.like)
@@ -217,11 +248,11 @@ impl<C: Client> Lane<C> {
         stopping.map_or(Ok(()), Err)
     }
 
-    async fn ask_guests(&mut self, batch: &Arc<Polled>) -> Result<Vec<Outcome>, Error> {
+    async fn ask_guests(&mut self, batch: &Arc<Polled>) -> Judged {
         let guests = self.guests.take().expect("put back after every batch");
-        let (guests, outcomes) = guests.judge(Arc::clone(batch)).await;
+        let (guests, judged) = guests.judge(Arc::clone(batch)).await;
         self.guests = Some(guests);
-        Ok(outcomes?)
+        judged
     }
 
     /// Everything below `next_offset` is settled.

@@ -44,6 +44,13 @@ impl Counts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Alert {
+    /// A guest fails on message after message, and the lane waits before it asks it again.
+    GuestPaused {
+        /// Its name.
+        guest: String,
+        /// How it failed last.
+        error: String,
+    },
     /// A call to a cluster keeps failing.
     Retrying {
         /// What failed last, and why.
@@ -87,9 +94,10 @@ pub struct Status {
     /// The offset after the source's newest message, when it was last polled.
     pub source_end: AtomicU64,
     state: Mutex<State>,
-    /// A repeated call and a read fault come and go independently; the read fault is the graver one.
+    /// A repeated call, a read fault and a pause come and go independently; the read fault is the gravest one.
     retrying: Mutex<Option<String>>,
     read_fault: Mutex<Option<u64>>,
+    paused: Mutex<Option<Alert>>,
 }
 
 impl Status {
@@ -104,6 +112,7 @@ impl Status {
             state: Mutex::new(State::Starting),
             retrying: Mutex::new(None),
             read_fault: Mutex::new(None),
+            paused: Mutex::new(None),
         }
     }
 
@@ -118,7 +127,16 @@ impl Status {
         let read_fault = *lock(&self.read_fault);
         let retrying = retrying.map(|error| Alert::Retrying { error });
         let read_fault = read_fault.map(|offset| Alert::ReadFault { offset });
-        read_fault.into_iter().chain(retrying).collect()
+        let paused = lock(&self.paused).clone();
+        read_fault
+            .into_iter()
+            .chain(retrying)
+            .chain(paused)
+            .collect()
+    }
+
+    pub(super) fn guest_paused(&self, alert: Option<Alert>) {
+        *lock(&self.paused) = alert;
     }
 
     pub(super) fn enter(&self, state: State) {

@@ -84,10 +84,18 @@ impl Retrier {
     /// # Errors
     /// [`Error::Interrupted`] when the gateway stops first.
     pub async fn sleep(&self, pause: Duration) -> Result<(), Error> {
+        self.unless_stopped(tokio::time::sleep(pause)).await
+    }
+
+    /// Waits for `event`.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] when the gateway stops first.
+    pub async fn unless_stopped<T>(&self, event: impl Future<Output = T>) -> Result<T, Error> {
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Err(Error::Interrupted),
-            () = tokio::time::sleep(pause) => Ok(()),
+            value = event => Ok(value),
         }
     }
 }

@@ -6,10 +6,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sluice::batch::{Outgoing, Polled, headers};
-use sluice::guest::{Edit, Failure, Fate, Judge, Judging, Outcome, RouteChoice, Stage};
+use sluice::guest::{
+    Edit, Failure, Fate, Judge, Judged, Judging, Outcome, Pause, RouteChoice, Stage,
+};
 
 /// Origin timestamps of a lane begin at this times its partition, so that they tell the lane.
 pub const LANE_SPAN: u64 = 1_000_000_000_000;
+
+/// How long a guest is left alone.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What happens while messages flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,17 +227,30 @@ pub fn edited(payload: &[u8]) -> Vec<u8> {
     [b"edited ", payload].concat()
 }
 
-/// Carries the decisions out.
+/// Carries the decisions out, with a pause before some of them.
 #[derive(Debug)]
 pub struct Guests {
     /// Whether it decides anything.
     pub decides: bool,
+    /// The offset that the last pause was before.
+    pub paused_before: Option<u64>,
 }
 
 impl Judge for Guests {
-    fn judge(self: Box<Self>, batch: Arc<Polled>) -> Judging {
-        let outcomes = batch
-            .frames()
+    fn judge(mut self: Box<Self>, batch: Arc<Polled>) -> Judging {
+        let frames = batch.frames();
+        let paused_before = self.paused_before;
+        let paused = frames.iter().position(|frame| {
+            self.decides && frame.id % 7 == 0 && paused_before != Some(frame.offset)
+        });
+        self.paused_before = paused.map(|place| frames[place].offset);
+        let pause = paused.map(|_| Pause {
+            guest: "guest".to_owned(),
+            reason: "it traps".to_owned(),
+            time: PAUSE,
+            over: Box::pin(tokio::time::sleep(PAUSE)),
+        });
+        let outcomes = frames[..paused.unwrap_or(frames.len())]
             .iter()
             .map(|frame| {
                 if self.decides {
@@ -242,7 +260,8 @@ impl Judge for Guests {
                 }
             })
             .collect();
-        Box::pin(std::future::ready((self as Box<dyn Judge>, Ok(outcomes))))
+        let judged = Judged { outcomes, pause };
+        Box::pin(std::future::ready((self as Box<dyn Judge>, judged)))
     }
 }
 

@@ -272,9 +272,10 @@ impl World {
             dead_letters: dead_letters(),
             topic: Arc::new(TopicInfo::plain(infos.collect())),
             link: Arc::clone(&self.link),
-            guests: Box::pin(std::future::ready(Ok(
-                Box::new(Guests { decides }) as Box<dyn Judge>
-            ))),
+            guests: Box::pin(std::future::ready(Ok(Box::new(Guests {
+                decides,
+                paused_before: None,
+            }) as Box<dyn Judge>))),
             source: SimulatedClient::new(&self.source),
             destination: SimulatedClient::new(&self.destination),
             checkpoints: Arc::clone(checkpoints),

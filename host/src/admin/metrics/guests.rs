@@ -11,7 +11,7 @@ use super::{Total, counter, gauge, read};
 use crate::guest::{Own, Slot, Stage, Stats};
 
 /// Counters of a guest.
-const TOTALS: [Total<Stats>; 5] = [
+const TOTALS: [Total<Stats>; 6] = [
     (
         "guest_messages",
         "Messages that the guest was asked about",
@@ -24,6 +24,11 @@ const TOTALS: [Total<Stats>; 5] = [
         "guest_refused_reloads",
         "New versions that cannot run, so that the last one goes on",
         |stats| &stats.refused_reloads,
+    ),
+    (
+        "guest_breaker_opened",
+        "How often lanes began to wait because the guest failed on message after message",
+        |stats| &stats.opened,
     ),
     (
         "guest_log_lines_left_out",
@@ -65,6 +70,12 @@ impl Collector for Guests {
         });
         let help = "Time that the guest took to decide";
         counter(&mut encoder, "guest_seconds", help, seconds)?;
+        let open = self.0.iter().map(|slot| {
+            let labels = [("guest", slot.name())];
+            (labels, read(&slot.stats.open))
+        });
+        let help = "Lanes that wait because the guest failed on message after message";
+        gauge(&mut encoder, "guest_breakers_open", help, open)?;
         self.versions(&mut encoder)?;
         self.own(&mut encoder)
     }

@@ -9,7 +9,7 @@ use crate::blocking;
 use crate::checkpoint::{LaneKey, LetterId};
 use crate::cluster::{Client, Connection, Partition, PartitionInfo, TopicInfo};
 use crate::config;
-use crate::guest::{Chain, Outcome, Slot, Source};
+use crate::guest::{Chain, Outcome, Pause, Slot, Source};
 use crate::link::Error;
 use crate::link::dead_letter::Letter;
 use crate::link::plan::{Parcel, Router, Tally};
@@ -139,8 +139,12 @@ impl Planner {
                 Some(chain) => chain,
                 None => Chain::start(&slots, source, on_error)?,
             };
-            let outcomes = chain.apply(&batch)?;
-            Ok::<_, Error>((chain, outcomes))
+            let judged = chain.apply(&batch);
+            if let Some(pause) = judged.pause {
+                let Pause { guest, reason, .. } = pause;
+                return Err(Error::GuestKeepsFailing { guest, reason });
+            }
+            Ok((chain, judged.outcomes))
         })
         .await?;
         if self.chains.len() >= CHAINS {

@@ -33,8 +33,9 @@ impl Guest for System {
             "time" => (wall_clock::now().seconds > 1_700_000_000).to_string(),
             "random" => (get_random_u64() != get_random_u64()).to_string(),
             "environment" => format!("{:?}", get_environment()),
-            "read" => read(argument).unwrap_or_else(|error| format!("{error:?}")),
-            "create" => format!("{:?}", create(argument)),
+            "read" => read(argument).unwrap_or_else(|error| error.name().to_owned()),
+            "create" => create(argument)
+                .map_or_else(|error| error.name().to_owned(), |()| "created".to_owned()),
             "wait" => {
                 monotonic_clock::subscribe_duration(monotonic_clock::now()).block();
                 "waited".to_owned()
@@ -56,7 +57,7 @@ fn read(path: &str) -> Result<String, ErrorCode> {
     let folders = get_directories();
     let (folder, name) = folders.first().ok_or(ErrorCode::NoEntry)?;
     let file = folder.open_at(
-        PathFlags::empty(),
+        PathFlags::SYMLINK_FOLLOW,
         path,
         OpenFlags::empty(),
         DescriptorFlags::READ,

@@ -1,5 +1,9 @@
 //! Guests: what they decide, and what becomes of it when they fail.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
 use anyhow::Result;
 use sluice_harness::{Message, Setup, guest, header, headers};
 
@@ -309,4 +313,39 @@ async fn unreadable_headers_reach_guests_as_none_and_are_kept() -> Result<()> {
     assert_eq!(sluice.stop().await?.settled(), (1, 0, 1));
     assert_eq!(setup.delivered("t", 0).await?, sent[..1]);
     Ok(())
+}
+
+#[tokio::test]
+async fn a_restart_takes_compiled_code_as_it_is() -> Result<()> {
+    let setup = Setup::new().await?;
+    setup.topic("t", 1).await?;
+    let (section, link) = section("older", "")?;
+    let config = setup.config(link, &section)?;
+    let mut rounds = Vec::new();
+    for round in 0..2_u128 {
+        let message = Message::new(round + 1, "a");
+        setup.produce("t", 0, &[message]).await?;
+        let sluice = setup.run(&config)?;
+        setup.arrived("t", 0, usize::try_from(round)? + 1).await?;
+        sluice.stop().await?;
+        rounds.push(compiled(&setup.folder.path().join("state/compiled"))?);
+    }
+    assert_eq!(rounds[0].len(), 1);
+    assert_eq!(rounds[0], rounds[1], "it was compiled again");
+    Ok(())
+}
+
+/// The files of compiled code below a folder and when each was written. Beside each, wasmtime counts its uses.
+fn compiled(folder: &Path) -> Result<BTreeMap<PathBuf, SystemTime>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(compiled(&path)?);
+        } else if path.extension().is_none() {
+            let written = path.metadata()?.modified()?;
+            found.insert(path, written);
+        }
+    }
+    Ok(found)
 }

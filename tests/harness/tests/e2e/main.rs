@@ -1,6 +1,7 @@
 //! The real `sluice` binary between two clusters.
 
 mod bad_input;
+mod breaker;
 mod checkpoints;
 mod copy;
 mod crash;
@@ -8,6 +9,7 @@ mod dead_letters;
 mod endurance;
 mod examples;
 mod faults;
+mod grants;
 mod guests;
 mod reload;
 mod sources;

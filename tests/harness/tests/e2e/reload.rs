@@ -1,5 +1,6 @@
 //! Guests that are swapped while messages flow.
 
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
@@ -225,6 +226,68 @@ async fn a_file_that_changes_is_taken_up_once_it_is_whole() -> Result<()> {
     sluice.stop().await?;
     let expected = [(1, "a", 0), (2, "b", 1), (3, "c", 1), (4, "d", 2)]
         .map(|(id, text, version)| stamped(&Message::new(id, text), &name(version)));
+    assert_eq!(setup.delivered("t", 0).await?, expected);
+    Ok(())
+}
+
+/// As the folder of a config map: `name` leads through `..data` to the folder of the newest version, and all of it is
+/// swapped by renaming one symbolic link.
+#[tokio::test]
+async fn a_swapped_symbolic_link_is_taken_up() -> Result<()> {
+    let setup = Setup::new().await?;
+    setup.topic("t", 1).await?;
+    let mount = setup.folder.path().join("mount");
+    std::fs::create_dir(&mount)?;
+    let stamp = Stamp {
+        path: mount.join("stamp.wasm"),
+        ..Stamp::new(&setup)?
+    };
+    let publish = |version: u128| -> Result<()> {
+        let folder = format!("..{version}");
+        std::fs::create_dir(mount.join(&folder))?;
+        let bytes = stamp.version(version)?;
+        std::fs::write(mount.join(&folder).join("stamp.wasm"), bytes)?;
+        symlink(&folder, mount.join("..data_tmp"))?;
+        std::fs::rename(mount.join("..data_tmp"), mount.join("..data"))?;
+        Ok(())
+    };
+    publish(0)?;
+    symlink("..data/stamp.wasm", &stamp.path)?;
+    let mut sluice = setup.run(&stamp.config(&setup, "20 ms")?)?;
+    let sent = [Message::new(1, "a"), Message::new(2, "b")];
+    setup.produce("t", 0, &sent[..1]).await?;
+    setup.arrived("t", 0, 1).await?;
+    publish(1)?;
+    sluice.logged("takes over").await?;
+    setup.produce("t", 0, &sent[1..]).await?;
+    setup.arrived("t", 0, 2).await?;
+    sluice.stop().await?;
+    let expected = [stamped(&sent[0], &name(0)), stamped(&sent[1], &name(1))];
+    assert_eq!(setup.delivered("t", 0).await?, expected);
+    Ok(())
+}
+
+/// Log lines beyond the limit are left out and counted; none of them spans two lines.
+#[tokio::test]
+async fn a_flood_of_log_lines_is_cut_and_holds_up_nothing() -> Result<()> {
+    let setup = Setup::new().await?;
+    setup.topic("t", 1).await?;
+    let stamp = Stamp::new(&setup)?;
+    let mut sluice = setup.run(&stamp.config(&setup, "1 h")?)?;
+    let sent: Vec<_> = (1..=50).map(|id| Message::new(id, "flood")).collect();
+    setup.produce("t", 0, &sent).await?;
+    setup.arrived("t", 0, 50).await?;
+    let metrics = sluice.get("/metrics").await?;
+    let metric = "sluice_guest_log_lines_left_out_total{guest=\"stamp\"} ";
+    let left_out = metrics.lines().find_map(|line| line.strip_prefix(metric));
+    let left_out: usize = left_out.context("the metric")?.parse()?;
+    sluice.signal("TERM").await?;
+    let (code, _, log) = sluice.end().await?;
+    ensure!(code == Some(0), "{code:?}\n{log}");
+    let written = log.matches("flood\\nline ").count();
+    assert!(left_out > 0, "{metrics}");
+    assert_eq!(written + left_out, 50_000);
+    let expected: Vec<_> = sent.iter().map(|m| stamped(m, &name(0))).collect();
     assert_eq!(setup.delivered("t", 0).await?, expected);
     Ok(())
 }
