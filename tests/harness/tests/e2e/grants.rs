@@ -25,7 +25,7 @@ async fn refusal_of(text: &str) -> Result<String> {
     setup.topic("t", 1).await?;
     let path = setup.folder.path().join("g.wasm");
     std::fs::write(&path, wat::parse_str(text)?)?;
-    let every_grant = r#"grants = { clock = true, random = true, environment = [], folders = {} }"#;
+    let every_grant = r"grants = { clock = true, random = true, environment = [], folders = {} }";
     let section = format!(
         "[guests.g]\ncomponent = \"{}\"\n{every_grant}\n",
         path.display()
