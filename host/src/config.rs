@@ -212,6 +212,9 @@ pub struct Limits {
     /// Wall-clock time for one call; a call handles at most one batch.
     #[serde(with = "humantime_serde")]
     pub time: Duration,
+    /// Wall-clock time for starting an instance: interpreters set themselves up.
+    #[serde(with = "humantime_serde")]
+    pub start: Duration,
 }
 
 impl Default for Limits {
@@ -219,6 +222,7 @@ impl Default for Limits {
         Self {
             memory: ByteSize::mib(64),
             time: Duration::from_millis(500),
+            start: Duration::from_secs(30),
         }
     }
 }

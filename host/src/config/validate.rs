@@ -24,6 +24,12 @@ pub fn problems(config: &Config) -> Vec<String> {
         problems.push("gateway.watch_interval must be above 0".to_owned());
     }
     for (name, guest) in &config.guests {
+        let limits = &guest.limits;
+        if limits.time.is_zero() || limits.start.is_zero() {
+            problems.push(format!(
+                "guest `{name}`: limits.time and limits.start must be above 0"
+            ));
+        }
         let breaker = &guest.breaker;
         if breaker.faults == 0 || breaker.pause.is_zero() || breaker.max_pause < breaker.pause {
             problems.push(format!(

@@ -1,5 +1,6 @@
 //! What guests decided: checked once per distinct verdict, then applied to messages.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +12,12 @@ use crate::batch::{FRAME_LIMIT, frame_size, headers};
 /// Most bytes of a payload, as Iggy's own clients have it.
 const PAYLOAD_LIMIT: usize = 64_000_000;
 
+/// Most destinations, and most changes to headers, of one verdict: each costs the host more than it costs the guest.
+const LIST_LIMIT: usize = 256;
+
+/// Most bytes of a message's headers, as Iggy's own clients have it.
+const HEADERS_LIMIT: usize = 100_000;
+
 /// Longest stream or topic name, in bytes.
 const NAME_LIMIT: usize = 255;
 
@@ -18,7 +25,7 @@ const NAME_LIMIT: usize = 255;
 const REASON_LIMIT: usize = 1024;
 
 /// A destination that a guest chose; what is `None` comes from the link.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RouteChoice {
     /// Stream name.
     pub stream: Option<Arc<str>>,
@@ -140,29 +147,57 @@ impl From<Verdict> for Decision {
             }
             Verdict::Route(routes) => check_routes(routes).map(Self::Route),
             Verdict::Rewrite(rewrite) => check_rewrite(rewrite).map(Self::Rewrite),
-            Verdict::Reject(mut reason) => {
-                reason.truncate(reason.floor_char_boundary(REASON_LIMIT));
-                Ok(Self::Fail(Stage::Reject, reason))
-            }
+            Verdict::Reject(said) => Ok(Self::Fail(Stage::Reject, reason(&said))),
         };
         checked.unwrap_or_else(|reason| Self::Fail(Stage::Verdict, reason))
     }
 }
 
+/// What a guest gives as a reason, fit to be shown.
+pub(super) fn reason(said: &str) -> String {
+    let mut reason = plain(&said[..said.floor_char_boundary(REASON_LIMIT)]);
+    reason.truncate(reason.floor_char_boundary(REASON_LIMIT));
+    reason
+}
+
+/// Without line breaks and control sequences, with which a guest could fake lines of the log.
+pub(super) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            plain.extend(character.escape_default());
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
 fn check_routes(routes: Vec<types::Route>) -> Result<Arc<[RouteChoice]>, String> {
+    check_count(routes.len(), "destinations")?;
     let mut choices = Vec::with_capacity(routes.len());
+    let mut seen = HashSet::new();
     for route in routes {
         let choice = RouteChoice {
             stream: check_name("stream", route.stream)?,
             topic: check_name("topic", route.topic)?,
             partition: route.partition,
         };
-        if choices.contains(&choice) {
+        if !seen.insert(choice.clone()) {
             return Err("the guest routed a message twice to one destination".to_owned());
         }
         choices.push(choice);
     }
     Ok(choices.into())
+}
+
+fn check_count(count: usize, what: &str) -> Result<(), String> {
+    if count > LIST_LIMIT {
+        return Err(format!(
+            "the guest gave {count} {what} for a message; the limit is {LIST_LIMIT}"
+        ));
+    }
+    Ok(())
 }
 
 fn check_name(kind: &str, name: Option<String>) -> Result<Option<Arc<str>>, String> {
@@ -176,6 +211,7 @@ fn check_name(kind: &str, name: Option<String>) -> Result<Option<Arc<str>>, Stri
 }
 
 fn check_rewrite(rewrite: types::Rewrite) -> Result<Rewrite, String> {
+    check_count(rewrite.headers.len(), "changes of headers")?;
     let changes = rewrite
         .headers
         .iter()
@@ -250,7 +286,14 @@ impl Rewrite {
                 Change::Rename(from, to) => headers::rename(&mut list, field(from), field(to)),
             }
         }
-        Ok(headers::encode(&list))
+        let encoded = headers::encode(&list);
+        if encoded.len() > HEADERS_LIMIT && encoded.len() > wire.len() {
+            return Err(format!(
+                "the rewritten headers take {} bytes; Iggy carries {HEADERS_LIMIT}",
+                encoded.len()
+            ));
+        }
+        Ok(encoded)
     }
 }
 
@@ -289,6 +332,11 @@ mod tests {
             payload: None,
         };
         assert!(failure(Verdict::Rewrite(rewrite)).contains("0 bytes"));
+    }
+
+    #[test]
+    fn what_guests_say_stays_one_line() {
+        assert_eq!(plain("é\nb\u{1b}[31m"), "é\\nb\\u{1b}[31m");
     }
 
     #[test]

@@ -11,14 +11,11 @@ use super::bindings::transform_batch::TransformBatch;
 use super::bindings::types::{self, Inputs, Verdict};
 use super::bindings::{host, types as contract};
 use super::component::{Component, World};
-use super::decision::{Decision, Stage};
+use super::decision::{Decision, Stage, plain, reason};
 use super::grants::System;
 use super::limits::Limiter;
 use super::stats::Stats;
 use super::{Engine, Source, View, pack};
-
-/// Starting a guest may take longer than a call: interpreters set themselves up.
-const START_TIME: Duration = Duration::from_secs(30);
 
 /// Most bytes that one call hands to the host. Lists in a verdict may share bytes in the guest, so that a small guest
 /// could otherwise have the host copy without end.
@@ -107,8 +104,9 @@ impl Instance {
         source: &Source,
         stats: &Arc<Stats>,
     ) -> Result<Self, Fault> {
+        let limits = &component.settings.limits;
         let kept = State {
-            limiter: Limiter::new(component.settings.limits.memory.as_u64()),
+            limiter: Limiter::new(limits.memory.as_u64()),
             system: System::new(&component.settings.grants).map_err(Fault::System)?,
             stats: Arc::clone(stats),
             guest: component.name().to_owned(),
@@ -117,14 +115,14 @@ impl Instance {
         let mut store = Store::new(component.engine.wasmtime(), kept);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(COPY_LIMIT);
-        store.set_epoch_deadline(Engine::ticks(START_TIME));
+        store.set_epoch_deadline(Engine::ticks(limits.start));
         let place = contract::Source {
             cluster: source.cluster.clone(),
             stream: source.partition.stream.to_string(),
             topic: source.partition.topic.to_string(),
             partition: source.partition.id,
         };
-        let trapped = |error| fault(&error, START_TIME);
+        let trapped = |error| fault(&error, limits.start);
         let (handler, started) = match &component.world {
             World::Transform(pre) => {
                 let guest = pre.instantiate(&mut store).map_err(trapped)?;
@@ -145,13 +143,15 @@ impl Instance {
                 (Handler::Batch(guest, pack::empty_batch()), started)
             }
         };
-        let inputs = started.map_err(trapped)?.map_err(Fault::Refused)?;
+        let inputs = started
+            .map_err(trapped)?
+            .map_err(|said| Fault::Refused(reason(&said)))?;
         Ok(Self {
             store,
             handler,
             inputs,
-            ticks: Engine::ticks(component.settings.limits.time),
-            time: component.settings.limits.time,
+            ticks: Engine::ticks(limits.time),
+            time: limits.time,
         })
     }
 
@@ -260,28 +260,5 @@ impl host::Host for State {
 
     fn gauge(&mut self, name: String, value: f64) {
         self.stats.gauge(name, &self.source, value);
-    }
-}
-
-/// Without line breaks and control sequences, with which a guest could fake lines of the log.
-fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() {
-            plain.extend(character.escape_default());
-        } else {
-            plain.push(character);
-        }
-    }
-    plain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_log_line_stays_one_line() {
-        assert_eq!(plain("é\nb\u{1b}[31m"), "é\\nb\\u{1b}[31m");
     }
 }

@@ -1,0 +1,9 @@
+;; Routes by a list that lies outside its memory.
+;; fails: trap
+;; says: out of bounds
+(func $handle (type $handle)
+  (if (call $is_bad (local.get 0))
+    (then
+      (return (i32.const 256))))
+  (global.get $forward))
+(data (i32.const 256) "\02\00\00\00\60\ea\00\00\e8\03\00\00")
