@@ -3,6 +3,7 @@
 pub mod headers;
 mod outgoing;
 mod polled;
+pub mod readable;
 
 pub use outgoing::{
     Chunks, FRAME_LIMIT, Identity, Outgoing, REQUEST_LIMIT, encode_send, fits, frame_size,

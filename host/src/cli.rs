@@ -3,6 +3,7 @@
 mod checkpoint;
 mod dead_letters;
 mod exit;
+mod guest;
 mod logging;
 mod run;
 
@@ -59,6 +60,11 @@ enum Command {
     /// Output is a table on a terminal and JSON elsewhere.
     #[command(subcommand)]
     DeadLetters(dead_letters::Command),
+    /// Inspect and test guests, without any cluster.
+    ///
+    /// Output is a table on a terminal and JSON elsewhere.
+    #[command(subcommand)]
+    Guest(guest::Command),
 }
 
 /// An error with its causes, each said once: many tell theirs themselves.
@@ -72,6 +78,19 @@ fn text(error: &anyhow::Error) -> String {
         }
     }
     text
+}
+
+/// Text of other people on a terminal: control characters but line ends and tabs are escaped.
+fn printable(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() && !matches!(character, '\n' | '\t') {
+            safe.extend(character.escape_default());
+        } else {
+            safe.push(character);
+        }
+    }
+    safe
 }
 
 /// The configuration in `path`, with the environment's overrides.
@@ -99,6 +118,7 @@ pub fn execute(arguments: &Arguments) -> Exit {
             Command::Run(arguments) => run::execute(arguments).await,
             Command::Checkpoint(arguments) => checkpoint::execute(arguments).await,
             Command::DeadLetters(command) => dead_letters::execute(command).await,
+            Command::Guest(command) => guest::execute(command),
         }
     });
     // What still blocks, such as a guest in an endless loop, must not hold up the end.

@@ -163,6 +163,46 @@ pub struct Guest {
     /// What happens when it fails on message after message.
     #[serde(default)]
     pub breaker: Breaker,
+    /// Messages that every version of it has to pass before it is used.
+    pub samples: Option<Samples>,
+}
+
+/// Messages and what a guest must make of them, as files of JSON lines.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Samples {
+    /// The messages.
+    pub input: PathBuf,
+    /// What must become of each. Left out, the guest must not fail on any; it may reject.
+    pub expect: Option<PathBuf>,
+    /// The source partition that they are said to come from.
+    #[serde(default)]
+    pub source: SampleSource,
+}
+
+/// A source partition as guests are told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SampleSource {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Name of the stream.
+    pub stream: String,
+    /// Name of the topic.
+    pub topic: String,
+    /// Partition id, from 0.
+    pub partition: u32,
+}
+
+impl Default for SampleSource {
+    fn default() -> Self {
+        Self {
+            cluster: "sample".to_owned(),
+            stream: "sample".to_owned(),
+            topic: "sample".to_owned(),
+            partition: 0,
+        }
+    }
 }
 
 /// When the lanes of a guest that keeps failing wait, and for how long.

@@ -128,12 +128,12 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// Adds a copy of a message that lies at `offset` of its partition. When it was appended there is not known: its
-    /// time of production stands for that.
-    pub fn add(&mut self, offset: u64, message: &Outgoing<'_>) {
+    /// Adds a copy of a message that lies at `offset` of its partition and was appended there at `timestamp`, in
+    /// microseconds since the Unix epoch.
+    pub fn add(&mut self, offset: u64, timestamp: u64, message: &Outgoing<'_>) {
         self.frames.push(Frame {
             offset,
-            timestamp: message.origin_timestamp,
+            timestamp,
             origin_timestamp: message.origin_timestamp,
             id: message.id,
             payload_start: self.bytes.len(),
@@ -185,7 +185,7 @@ mod tests {
                 headers,
                 payload,
             };
-            gathered.add(offset, &message);
+            gathered.add(offset, 1, &message);
         }
         let batch = Polled::from(gathered);
         let seen: Vec<_> = batch

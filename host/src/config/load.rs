@@ -86,6 +86,10 @@ fn resolve_paths(config: &mut Config, folder: &Path) {
     resolve(&mut config.gateway.state_dir);
     for guest in config.guests.values_mut() {
         resolve(&mut guest.component);
+        if let Some(samples) = &mut guest.samples {
+            resolve(&mut samples.input);
+            samples.expect.iter_mut().for_each(resolve);
+        }
         let folders = guest.grants.folders.iter_mut();
         folders.flat_map(|list| list.values_mut()).for_each(resolve);
     }

@@ -193,7 +193,7 @@ impl Loaded {
     }
 
     /// The version in the file, once it has started for one of the partitions that the guest serves.
-    async fn newest(&self) -> Result<Component, String> {
+    async fn newest(&self) -> Result<Arc<Component>, String> {
         let component = load(&self.engine, self.slot.name(), &self.settings)
             .await
             .map_err(|error| error.to_string())?;
@@ -212,7 +212,7 @@ async fn load(
     engine: &Engine,
     name: &str,
     settings: &config::Guest,
-) -> Result<Component, LoadError> {
+) -> Result<Arc<Component>, LoadError> {
     let (engine, name, settings) = (engine.clone(), name.to_owned(), settings.clone());
     blocking(move || Component::load(&engine, &name, &settings)).await
 }

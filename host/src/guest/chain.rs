@@ -97,6 +97,15 @@ impl Chain {
         self.members.is_empty()
     }
 
+    /// Bytes of memory that the instances hold, as their limit counts them.
+    pub fn memory(&self) -> usize {
+        let instances = self
+            .members
+            .iter()
+            .filter_map(|member| member.instance.as_ref());
+        instances.map(Instance::memory).sum()
+    }
+
     /// Asks every guest about every message of `batch` that the guests before let through, but about none a second
     /// time: after an answer with a pause, `batch` is the rest of that before. One version of each guest decides, the
     /// newest that starts here. Runs as long as the guests do: not for a thread that must stay responsive.

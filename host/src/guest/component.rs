@@ -13,11 +13,11 @@ use super::bindings::transform::{Transform, TransformPre};
 use super::bindings::transform_batch::TransformBatchPre;
 use super::grants::{self, Need, System};
 use super::instance::{Instance, State};
-use super::{ChainError, Engine, Source};
+use super::{ChainError, Engine, Source, samples};
 use crate::config;
 
-const MESSAGE_HANDLER: &str = "sluice:guest/message-handler@0.1";
-const BATCH_HANDLER: &str = "sluice:guest/batch-handler@0.1";
+pub(super) const MESSAGE_HANDLER: &str = "sluice:guest/message-handler@0.1";
+pub(super) const BATCH_HANDLER: &str = "sluice:guest/batch-handler@0.1";
 
 /// The version of the contract in `wit/`.
 const CONTRACT: &str = "0.1.1";
@@ -78,6 +78,9 @@ pub enum LoadReason {
     /// What is granted is not there.
     #[error("{0}")]
     System(String),
+    /// It does not make of its samples what it should.
+    #[error("samples: {0}")]
+    Sample(String),
     /// It was built for a newer contract and needs something of it.
     #[error(
         "the component is built for sluice:guest@{0} and needs what {CONTRACT} does not have: use a newer sluice, or \
@@ -140,11 +143,15 @@ pub(super) enum World {
 }
 
 impl Component {
-    /// Reads, compiles and checks the component of the guest `name`.
+    /// Reads, compiles and checks the component of the guest `name`, and has it pass its samples.
     ///
     /// # Errors
     /// [`LoadError`], which names the guest, the file and what to change.
-    pub fn load(engine: &Engine, name: &str, guest: &config::Guest) -> Result<Self, LoadError> {
+    pub fn load(
+        engine: &Engine,
+        name: &str,
+        guest: &config::Guest,
+    ) -> Result<Arc<Self>, LoadError> {
         let fail = |reason| LoadError {
             guest: name.to_owned(),
             path: guest.component.clone(),
@@ -158,7 +165,7 @@ impl Component {
         System::new(&guest.grants).map_err(|reason| fail(LoadReason::System(reason)))?;
         let config = serde_json::to_string(&guest.config)
             .map_err(|error| fail(LoadReason::Mismatch(error.to_string())))?;
-        Ok(Self {
+        let component = Arc::new(Self {
             name: name.to_owned(),
             engine: engine.clone(),
             world,
@@ -166,7 +173,12 @@ impl Component {
             config,
             settings: guest.clone(),
             version,
-        })
+        });
+        if let Some(samples) = &guest.samples {
+            samples::pass(&component, samples)
+                .map_err(|reason| fail(LoadReason::Sample(reason)))?;
+        }
+        Ok(component)
     }
 
     /// Which bytes it was made from.
@@ -198,8 +210,7 @@ fn prepare(
     bytes: &[u8],
     version: &Version,
 ) -> Result<(Arc<wasmtime::component::Component>, World), LoadReason> {
-    // Bytes 4 to 7 of a binary are its version and its layer; layer 0 is the core module.
-    if bytes.starts_with(b"\0asm") && bytes.get(6..8) == Some(&[0, 0]) {
+    if is_core_module(bytes) {
         return Err(LoadReason::CoreModule);
     }
     let component = engine
@@ -267,7 +278,12 @@ fn newer(import: &str) -> Option<String> {
     (last(version)? > last(CONTRACT)?).then(|| version.to_owned())
 }
 
-fn describe(exports: &[String]) -> String {
+pub(super) fn is_core_module(bytes: &[u8]) -> bool {
+    // Bytes 4 to 7 of a binary are its version and its layer; layer 0 is the core module.
+    bytes.starts_with(b"\0asm") && bytes.get(6..8) == Some(&[0, 0])
+}
+
+pub(super) fn describe(exports: &[String]) -> String {
     if exports.is_empty() {
         "nothing".to_owned()
     } else {

@@ -155,6 +155,11 @@ impl Instance {
         })
     }
 
+    /// Bytes of memory that it holds.
+    pub(super) fn memory(&self) -> usize {
+        self.store.data().limiter.used()
+    }
+
     /// Whether a fault is the doing of the first message without a decision.
     pub(super) const fn is_per_message(&self) -> bool {
         matches!(self.handler, Handler::Message(_))

@@ -19,6 +19,11 @@ impl Limiter {
         Self { limit, used: 0 }
     }
 
+    /// Bytes that are in use.
+    pub const fn used(&self) -> usize {
+        self.used
+    }
+
     fn grow(&mut self, bytes: usize) -> Result<bool> {
         let wanted = self.used.saturating_add(bytes);
         if wanted > self.limit {
@@ -67,6 +72,6 @@ mod tests {
         assert!(error.to_string().contains("1008 bytes"), "{error}");
         limiter.table_growing(0, 12, None).expect("fits");
         limiter.memory_growing(400, 401, None).expect("fits");
-        assert_eq!(limiter.used, 993);
+        assert_eq!(limiter.used(), 993);
     }
 }

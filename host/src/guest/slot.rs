@@ -42,10 +42,10 @@ pub struct GuestStatus {
 
 impl Slot {
     /// A guest whose first version is `component`.
-    pub fn new(component: Component) -> Self {
+    pub fn new(component: Arc<Component>) -> Self {
         Self {
             name: component.name().to_owned(),
-            current: Mutex::new(Arc::new(component)),
+            current: Mutex::new(component),
             requests: watch::Sender::new(0),
             refused: Mutex::new(None),
             source: Mutex::new(None),
@@ -64,8 +64,8 @@ impl Slot {
     }
 
     /// Makes `component` the version that lanes take up.
-    pub fn install(&self, component: Component) {
-        *lock(&self.current) = Arc::new(component);
+    pub fn install(&self, component: Arc<Component>) {
+        *lock(&self.current) = component;
         self.confirm();
         self.stats.reloads.fetch_add(1, Ordering::Relaxed);
     }

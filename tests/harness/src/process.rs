@@ -1,5 +1,6 @@
 //! The real `sluice` binary as a process.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -95,6 +96,16 @@ impl Sluice {
         config: &Path,
         environment: &[(&str, &str)],
     ) -> Result<Self> {
+        let mut arguments: Vec<_> = command.iter().map(OsStr::new).collect();
+        arguments.extend([OsStr::new("--config"), config.as_os_str()]);
+        Self::start_bare(&arguments, environment)
+    }
+
+    /// Starts a command that takes no configuration file.
+    ///
+    /// # Errors
+    /// As [`Sluice::start`].
+    pub fn start_bare(arguments: &[&OsStr], environment: &[(&str, &str)]) -> Result<Self> {
         let binary = target_folder()?.join("sluice");
         ensure!(
             binary.exists(),
@@ -102,9 +113,7 @@ impl Sluice {
             binary.display()
         );
         let mut child = Command::new(binary)
-            .args(command)
-            .arg("--config")
-            .arg(config)
+            .args(arguments)
             .args(["--log", "info"])
             .envs(environment.iter().copied())
             .stdin(Stdio::null())

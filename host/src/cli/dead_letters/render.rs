@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 
+use crate::cli::printable;
 use crate::link::letters::{Letter, Summary};
 
 /// Seconds from the Unix epoch to the year 10000, which RFC 3339 cannot write.
@@ -144,19 +145,6 @@ pub fn table(rows: &[Row]) -> Table {
         offsets.set_cell_alignment(CellAlignment::Right);
     }
     table
-}
-
-/// Text of other people on a terminal: control characters but line ends and tabs are escaped.
-pub fn printable(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() && !matches!(character, '\n' | '\t') {
-            safe.extend(character.escape_default());
-        } else {
-            safe.push(character);
-        }
-    }
-    safe
 }
 
 /// A time as RFC 3339, or the microseconds themselves where that cannot write it.

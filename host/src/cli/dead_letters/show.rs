@@ -8,10 +8,11 @@ use bytesize::ByteSize;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::render::{Row, printable, rfc3339};
+use super::render::{Row, rfc3339};
 use super::{Failure, Place, failed, partitions, unexpected};
-use crate::batch::headers::{self, Field};
-use crate::cli::Exit;
+use crate::batch::headers;
+use crate::batch::readable::{Header, hex};
+use crate::cli::{Exit, printable};
 use crate::link::letters::Letter;
 
 /// Arguments of `sluice dead-letters show`.
@@ -90,18 +91,6 @@ struct Shown {
     payload: Payload,
 }
 
-#[derive(Debug, Serialize)]
-struct Header {
-    key: Value,
-    value: Value,
-}
-
-#[derive(Debug, Serialize)]
-struct Value {
-    kind: String,
-    value: String,
-}
-
 /// The first bytes of a payload, as text where they are UTF-8, else in hexadecimal.
 #[derive(Debug, Serialize)]
 struct Payload {
@@ -122,13 +111,7 @@ impl Shown {
             row: Row::new(partition, letter),
             id: message.id.to_string(),
             origin_timestamp: rfc3339(message.origin_timestamp),
-            headers: headers
-                .into_iter()
-                .map(|(key, value)| Header {
-                    key: Value::from(key),
-                    value: Value::from(value),
-                })
-                .collect(),
+            headers: headers.into_iter().map(Header::from).collect(),
             payload: Payload::new(message.payload, most_bytes),
         }
     }
@@ -193,60 +176,11 @@ impl fmt::Display for Shown {
     }
 }
 
-impl From<Field<'_>> for Value {
-    fn from(field: Field<'_>) -> Self {
-        let kind = kind(field.kind).map_or_else(|| format!("kind {}", field.kind), str::to_owned);
-        let value = value(field).unwrap_or_else(|| format!("0x{}", hex(field.bytes)));
-        Self { kind, value }
-    }
-}
-
-fn kind(code: u8) -> Option<&'static str> {
-    const KINDS: [&str; 15] = [
-        "raw", "text", "bool", "int8", "int16", "int32", "int64", "int128", "uint8", "uint16",
-        "uint32", "uint64", "uint128", "float32", "float64",
-    ];
-    KINDS.get(usize::from(code).checked_sub(1)?).copied()
-}
-
-/// A field's value by its kind; none for raw bytes, and for bytes that are not of their kind.
-fn value(field: Field<'_>) -> Option<String> {
-    let bytes = field.bytes;
-    Some(match field.kind {
-        2 => std::str::from_utf8(bytes).ok()?.to_owned(),
-        3 => match bytes {
-            [0] => "false".to_owned(),
-            [1] => "true".to_owned(),
-            _ => return None,
-        },
-        4 => i8::from_le_bytes(bytes.try_into().ok()?).to_string(),
-        5 => i16::from_le_bytes(bytes.try_into().ok()?).to_string(),
-        6 => i32::from_le_bytes(bytes.try_into().ok()?).to_string(),
-        7 => i64::from_le_bytes(bytes.try_into().ok()?).to_string(),
-        8 => i128::from_le_bytes(bytes.try_into().ok()?).to_string(),
-        9 => u8::from_le_bytes(bytes.try_into().ok()?).to_string(),
-        10 => u16::from_le_bytes(bytes.try_into().ok()?).to_string(),
-        11 => u32::from_le_bytes(bytes.try_into().ok()?).to_string(),
-        12 => u64::from_le_bytes(bytes.try_into().ok()?).to_string(),
-        13 => u128::from_le_bytes(bytes.try_into().ok()?).to_string(),
-        14 => f32::from_le_bytes(bytes.try_into().ok()?).to_string(),
-        15 => f64::from_le_bytes(bytes.try_into().ok()?).to_string(),
-        _ => return None,
-    })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::batch::Outgoing;
+    use crate::batch::headers::Field;
 
     fn shown(headers: &[u8], payload: &[u8], most_bytes: usize) -> Shown {
         let letter = Letter {

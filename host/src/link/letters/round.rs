@@ -54,7 +54,9 @@ impl Round {
         };
         if let Some(run) = self.runs.last_mut() {
             run.letters.push(letter.id());
-            run.messages.add(origin.offset, &original);
+            // When it was appended is not known any more.
+            let timestamp = original.origin_timestamp;
+            run.messages.add(origin.offset, timestamp, &original);
         }
     }
 }

@@ -12,4 +12,5 @@ mod faults;
 mod grants;
 mod guests;
 mod reload;
+mod samples;
 mod sources;

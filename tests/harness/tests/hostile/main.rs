@@ -52,7 +52,7 @@ fn batch(payloads: &[&[u8]], headers: &[u8]) -> Polled {
             headers,
             payload,
         };
-        gathered.add(offset, &message);
+        gathered.add(offset, 1, &message);
     }
     gathered.into()
 }

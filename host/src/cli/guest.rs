@@ -1,0 +1,38 @@
+//! `sluice guest`.
+
+mod inspect;
+mod test;
+
+use super::Exit;
+
+/// What `sluice guest` does.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Show what a component file is: its world, what it imports, which grants it needs, its size and version.
+    Inspect(inspect::Arguments),
+    #[expect(clippy::doc_markdown, reason = "this is the text of --help")]
+    /// Run a guest over messages in a file and show what it makes of each, without any cluster.
+    ///
+    /// A line of the input is a message as JSON, every key of which may be left out: {"offset": 7, "id": 1, "timestamp":
+    /// 1700000000000000, "origin_timestamp": 1700000000000000, "headers": [{"key": "region", "value": "eu"}, {"key": "n",
+    /// "value": {"kind": "uint32", "value": "3"}}], "payload": "text"}. A payload may also be {"json": ...} or {"hex":
+    /// "00ff"}.
+    ///
+    /// A line of the expectation is for the message in the same place, and holds keys of the output that must be so:
+    /// {"verdict": "route", "routes": [{"topic": "orders"}]}. What this command writes to a pipe is such a file.
+    ///
+    /// Ends with 3 when a message does not come out as expected, or, without expectation, when the guest traps, runs out
+    /// of its limits or gives a verdict that cannot be carried out.
+    Test(test::Arguments),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The exit code and its reason.
+pub fn execute(command: &Command) -> Result<Exit, (Exit, anyhow::Error)> {
+    match command {
+        Command::Inspect(arguments) => inspect::execute(arguments),
+        Command::Test(arguments) => test::execute(arguments),
+    }
+}
