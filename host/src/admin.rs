@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::gateway::{Guests, ReloadError};
+use crate::gateway::{GuestReloadError, Guests, ReloadError, Reloader};
 use crate::guest::GuestStatus;
 use crate::link::{self, Board, LaneReport};
 
@@ -32,6 +32,7 @@ pub struct ListenError {
 ///
 /// - `GET /healthz`: 200 while the process runs.
 /// - `GET /status`: every link with its lanes, and every guest, as JSON.
+/// - `POST /reload`: takes up the configuration file anew; tells as JSON what changed.
 /// - `POST /guests/{name}/reload`: loads the guest's file anew; tells as JSON what came of it.
 /// - `GET /metrics`: the same in numbers, as Prometheus text.
 ///
@@ -50,7 +51,8 @@ pub async fn start(
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/status", get(status))
         .route("/metrics", get(metrics))
-        .route("/guests/{name}/reload", post(reload))
+        .route("/reload", post(reload))
+        .route("/guests/{name}/reload", post(reload_guest))
         .with_state(shown);
     let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
     Ok(AbortOnDropHandle::new(tokio::spawn(async move {
@@ -67,6 +69,8 @@ pub struct Shown {
     pub board: Arc<Board>,
     /// Guests.
     pub guests: Arc<Guests>,
+    /// Takes up the configuration anew.
+    pub reloader: Reloader,
 }
 
 #[derive(Debug, Serialize)]
@@ -94,26 +98,50 @@ async fn status(State(shown): State<Shown>) -> impl IntoResponse {
     });
     Json(Status {
         links: links.collect(),
-        guests: shown.guests.slots().map(|slot| slot.status()).collect(),
+        guests: shown
+            .guests
+            .slots()
+            .iter()
+            .map(|slot| slot.status())
+            .collect(),
     })
 }
 
 async fn metrics(State(shown): State<Shown>) -> impl IntoResponse {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let guests = shown.guests.slots().map(Arc::clone).collect();
+    let guests = shown.guests.slots();
     ([(CONTENT_TYPE, kind)], metrics::text(&shown.board, guests))
 }
 
-async fn reload(State(shown): State<Shown>, Path(name): Path<String>) -> Response {
+async fn reload(State(shown): State<Shown>) -> Response {
+    match shown.reloader.reload().await {
+        Ok(changes) => Json(changes).into_response(),
+        Err(error) => {
+            let code = match error {
+                ReloadError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+                ReloadError::Config(_) | ReloadError::Fixed(_) | ReloadError::Guest(_) => {
+                    StatusCode::UNPROCESSABLE_ENTITY
+                }
+            };
+            refusal(code, &error)
+        }
+    }
+}
+
+async fn reload_guest(State(shown): State<Shown>, Path(name): Path<String>) -> Response {
     match shown.guests.reload(&name).await {
         Ok(reloaded) => Json(reloaded).into_response(),
         Err(error) => {
             let code = match error {
-                ReloadError::Unknown(_) => StatusCode::NOT_FOUND,
-                ReloadError::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
+                GuestReloadError::Unknown(_) => StatusCode::NOT_FOUND,
+                GuestReloadError::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
             };
-            let body = serde_json::json!({ "error": error.to_string() });
-            (code, Json(body)).into_response()
+            refusal(code, &error)
         }
     }
+}
+
+fn refusal(code: StatusCode, error: &dyn std::error::Error) -> Response {
+    let body = serde_json::json!({ "error": error.to_string() });
+    (code, Json(body)).into_response()
 }

@@ -51,7 +51,7 @@ enum Command {
     ///
     /// SIGINT or SIGTERM drains: what was polled is delivered and settled, then the process ends with 0 and prints
     /// what each lane did, as a table on a terminal and as JSON elsewhere. A second signal ends it at once. Either
-    /// way the next start goes on after the last settled message.
+    /// way the next start goes on after the last settled message. SIGHUP takes up the configuration file anew.
     Run(run::Arguments),
     /// Show, set, export and import how far lanes are, while the gateway is stopped.
     Checkpoint(checkpoint::Arguments),

@@ -21,7 +21,7 @@ pub use load::{Error, load};
 pub use secret::{Secret, SecretError, SecretText};
 
 /// The whole configuration of one gateway process.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The process itself.
@@ -40,7 +40,7 @@ pub struct Config {
 }
 
 /// The process itself.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gateway {
     /// Names this gateway in logs and as the consumer that polls the source clusters.
@@ -69,7 +69,7 @@ pub struct Gateway {
 }
 
 /// The admin listener.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Admin {
     /// `host:port` to listen on, a loopback address.
@@ -110,7 +110,7 @@ impl Gateway {
 }
 
 /// One Iggy deployment: where it is and how to log in.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cluster {
     /// `host:port` of the server.

@@ -1,23 +1,28 @@
 //! The gateway: every link of a configuration, run together.
 
 mod guests;
+mod links;
+mod reload;
+mod writers;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::admin::{self, ListenError};
-use crate::checkpoint::{LaneKey, LocalStore, ServerStore, StoreError, Writer, consumer_name};
+use crate::checkpoint::{LaneKey, ServerStore, StoreError, consumer_name};
 use crate::cluster::{Cluster, Connection, Partition};
-use crate::config::{self, CheckpointStore, Config};
-use crate::guest::LoadError;
+use crate::config::{self, Config};
+use crate::guest::{ChainError, LoadError};
 use crate::link::{self, Board, LinkReport};
 
-pub use guests::{Guests, ReloadError, Reloaded};
+pub use guests::{GuestReloadError, Guests, Reloaded};
+pub use reload::{Changes, ReloadError, Reloader, Reloads};
+
+use links::Links;
+use writers::Writers;
 
 /// The gateway cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +30,9 @@ pub enum Error {
     /// A guest's component cannot be used.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// A guest does not start.
+    #[error(transparent)]
+    Start(#[from] ChainError),
     /// The engine for guests does not start on this machine.
     #[error("guests cannot run on this machine: {0}")]
     Engine(String),
@@ -59,17 +67,17 @@ pub enum Unsaved {
     TooSlow(humantime::FormattedDuration),
 }
 
-/// After the lanes have ended, how long the last checkpoints may take.
-const LAST_WRITE: Duration = Duration::from_secs(5);
-
-/// Runs every link until `stop`, or until all of them have ended.
+/// Runs every link until `stop`, or until all of them have ended. Takes up the configuration anew when `reloads` says so.
 ///
 /// # Errors
 /// [`Error`] when the gateway cannot start. Links that fail are in the report.
-pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error> {
+pub async fn run(
+    config: Config,
+    mut reloads: Reloads,
+    stop: CancellationToken,
+) -> Result<Ended, Error> {
     let guests = Arc::new(Guests::load(&config).await?);
-    let clusters = clusters(&config);
-    let store = Checkpoints::open(&config)?;
+    let writers = Writers::open(&config)?;
     let board = Arc::new(Board::default());
     // It answers until everything else has ended.
     let admin_stop = CancellationToken::new();
@@ -78,35 +86,12 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error
             let shown = admin::Shown {
                 board: Arc::clone(&board),
                 guests: Arc::clone(&guests),
+                reloader: reloads.reloader(),
             };
             Some(admin::start(admin.address, shown, admin_stop.clone()).await?)
         }
         None => None,
     };
-    let drain_timeout = config.gateway.drain_timeout;
-    let mut names: Vec<_> = config.links.iter().map(|link| link.name.clone()).collect();
-    let (mut writers, mut links) = (Vec::new(), JoinSet::new());
-    for link in &config.links {
-        let (source, destination) = (
-            Arc::clone(&clusters[&link.source.cluster]),
-            Arc::clone(&clusters[&link.destination.cluster]),
-        );
-        let writer = store.writer(&config, link);
-        writers.push(Arc::clone(&writer));
-        let parts = link::Parts {
-            source,
-            destination,
-            guests: guests.of(link),
-            checkpoints: writer,
-            board: Arc::clone(&board),
-            consumer: consumer_name(&config.gateway.name, &link.name),
-            mirror_interval: config.gateway.mirror_interval,
-            link: Arc::new(link.clone()),
-        };
-        links.spawn(link::run(parts, stop.clone()));
-    }
-    let writers = WriterTasks::start(writers, config.gateway.checkpoint_interval);
-
     let watching = {
         let (guests, stop) = (Arc::clone(&guests), stop.clone());
         let interval = config.gateway.watch_interval;
@@ -114,111 +99,65 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<Ended, Error
             async move { guests.watch(interval, stop).await },
         ))
     };
-    let mut reports = until_drained(&mut links, drain_timeout, &stop).await;
+    let drain_timeout = config.gateway.drain_timeout;
+    let mut links = Links::new(Arc::clone(&board), drain_timeout, stop.clone());
+    let mut running = Running {
+        clusters: clusters(&config),
+        config,
+        guests,
+        writers,
+        board,
+    };
+    for link in running.config.links.clone() {
+        links.start(running.parts(link));
+    }
+    let deadline = async {
+        stop.cancelled().await;
+        tokio::time::sleep(drain_timeout).await;
+    };
+    tokio::pin!(deadline);
+    loop {
+        tokio::select! {
+            some_ran = links.ended() => if !some_ran {
+                break;
+            },
+            Some(request) = reloads.next(), if !stop.is_cancelled() => {
+                let outcome = running.reload(reloads.read(), &mut links, &stop).await;
+                request.answer(outcome);
+            }
+            () = &mut deadline => break,
+        }
+    }
     drop(watching);
-    names.retain(|name| reports.iter().all(|report| report.link != *name));
-    reports.extend(names.into_iter().map(|name| LinkReport {
-        lanes: link::reports(&board, &name),
-        link: name,
-        error: Some(link::Error::Undrained(humantime::format_duration(
-            drain_timeout,
-        ))),
-    }));
-    reports.sort_by(|left, right| left.link.cmp(&right.link));
     Ok(Ended {
-        reports,
-        unsaved: writers.finish(LAST_WRITE).await,
+        reports: links.finish().await,
+        unsaved: running.writers.finish().await,
     })
 }
 
-/// The reports of the links that ended by themselves, or in time after `stop`. The others are cut off.
-async fn until_drained(
-    links: &mut JoinSet<LinkReport>,
-    limit: Duration,
-    stop: &CancellationToken,
-) -> Vec<LinkReport> {
-    let deadline = async {
-        stop.cancelled().await;
-        tokio::time::sleep(limit).await;
-    };
-    tokio::pin!(deadline);
-    let mut reports = Vec::new();
-    loop {
-        let ended = tokio::select! {
-            ended = links.join_next() => ended,
-            () = &mut deadline => None,
-        };
-        match ended {
-            Some(Ok(report)) => reports.push(report),
-            Some(Err(failed)) => std::panic::resume_unwind(failed.into_panic()),
-            None => break,
+/// What the links are made of.
+struct Running {
+    config: Config,
+    clusters: BTreeMap<String, Arc<Cluster>>,
+    guests: Arc<Guests>,
+    writers: Writers,
+    board: Arc<Board>,
+}
+
+impl Running {
+    fn parts(&mut self, link: config::Link) -> link::Parts {
+        let config = &self.config;
+        let cluster = |name: &String| Arc::clone(&self.clusters[name]);
+        link::Parts {
+            source: cluster(&link.source.cluster),
+            destination: cluster(&link.destination.cluster),
+            guests: self.guests.of(&link),
+            checkpoints: self.writers.of(config, &link),
+            board: Arc::clone(&self.board),
+            consumer: consumer_name(&config.gateway.name, &link.name),
+            mirror_interval: config.gateway.mirror_interval,
+            link: Arc::new(link),
         }
-    }
-    links.shutdown().await;
-    reports
-}
-
-/// Where checkpoints are kept.
-enum Checkpoints {
-    /// One file; all links share its durable writes.
-    Local(Arc<Writer>),
-    /// At the clusters of each link: one that is down must not hold up the others.
-    Server,
-}
-
-impl Checkpoints {
-    fn open(config: &Config) -> Result<Self, Error> {
-        Ok(match config.gateway.checkpoint_store {
-            CheckpointStore::Local => {
-                let store = LocalStore::open(&config.gateway.state_dir)?;
-                Self::Local(Arc::new(Writer::new(Arc::new(store))))
-            }
-            CheckpointStore::Server => Self::Server,
-        })
-    }
-
-    /// The writer of a link.
-    fn writer(&self, config: &Config, link: &config::Link) -> Arc<Writer> {
-        match self {
-            Self::Local(writer) => Arc::clone(writer),
-            Self::Server => Arc::new(Writer::new(Arc::new(server_store(config, link)))),
-        }
-    }
-}
-
-/// The tasks that write checkpoints.
-struct WriterTasks {
-    tasks: JoinSet<Result<(), StoreError>>,
-    stop: CancellationToken,
-}
-
-impl WriterTasks {
-    fn start(mut writers: Vec<Arc<Writer>>, interval: Duration) -> Self {
-        writers.sort_by_key(|writer| Arc::as_ptr(writer).cast::<()>());
-        writers.dedup_by(|left, right| Arc::ptr_eq(left, right));
-        let (mut tasks, stop) = (JoinSet::new(), CancellationToken::new());
-        for writer in writers {
-            let stop = stop.clone();
-            tasks.spawn(async move { writer.run(interval, stop).await });
-        }
-        Self { tasks, stop }
-    }
-
-    /// Writes what is left, for `limit` at most; returns why that is not durable.
-    async fn finish(mut self, limit: Duration) -> Option<Unsaved> {
-        self.stop.cancel();
-        let written = async {
-            let mut failure = None;
-            while let Some(ended) = self.tasks.join_next().await {
-                match ended {
-                    Ok(written) => failure = failure.or(written.err()),
-                    Err(failed) => std::panic::resume_unwind(failed.into_panic()),
-                }
-            }
-            failure.map(Unsaved::Store)
-        };
-        let outcome = tokio::time::timeout(limit, written).await;
-        outcome.unwrap_or(Some(Unsaved::TooSlow(humantime::format_duration(limit))))
     }
 }
 

@@ -34,7 +34,9 @@ impl Termination for Exit {
 impl From<&gateway::Error> for Exit {
     fn from(error: &gateway::Error) -> Self {
         match error {
-            gateway::Error::Load(_) | gateway::Error::Engine(_) => Self::Guest,
+            gateway::Error::Load(_) | gateway::Error::Start(_) | gateway::Error::Engine(_) => {
+                Self::Guest
+            }
             gateway::Error::Checkpoint(_) => Self::Checkpoint,
             gateway::Error::Admin(_) => Self::Usage,
         }

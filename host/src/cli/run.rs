@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::Exit;
-use crate::gateway::{self, Unsaved};
+use crate::gateway::{self, Reloader, Reloads, Unsaved};
 use crate::link::LinkReport;
 
 /// Arguments of `sluice run`.
@@ -29,7 +29,10 @@ pub async fn execute(arguments: &Arguments) -> Result<Exit, (Exit, anyhow::Error
     let unexpected = |error| (Exit::Unexpected, error);
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone()).map_err(unexpected)?;
-    let ended = gateway::run(config, stop)
+    let path = arguments.config.clone();
+    let reloads = Reloads::new(move || super::load(&path));
+    reload_on_signal(reloads.reloader()).map_err(unexpected)?;
+    let ended = gateway::run(config, reloads, stop)
         .await
         .map_err(|error| (Exit::from(&error), error.into()))?;
     print(&ended.reports).map_err(unexpected)?;
@@ -65,6 +68,17 @@ pub(super) fn stop_on_signals(stop: CancellationToken) -> anyhow::Result<()> {
             }
             tracing::info!("draining; a second signal ends at once");
             stop.cancel();
+        }
+    });
+    Ok(())
+}
+
+fn reload_on_signal(reloader: Reloader) -> anyhow::Result<()> {
+    let mut hangups = signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
+    tokio::spawn(async move {
+        while hangups.recv().await.is_some() {
+            // What came of it is in the log.
+            let _ = reloader.reload().await;
         }
     });
     Ok(())

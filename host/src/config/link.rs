@@ -6,7 +6,7 @@ use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer};
 
 /// One replication flow from a source cluster to a destination cluster.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Unique name; it keys the checkpoints, so renaming a link makes it start anew.
@@ -51,7 +51,7 @@ impl Link {
 }
 
 /// What a link reads.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// Name of the cluster.
@@ -73,7 +73,7 @@ impl Source {
 }
 
 /// Where a link's messages go. `{stream}`, `{topic}` and `{cluster}` stand for the source's names.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Destination {
     /// Name of the cluster.
@@ -122,7 +122,7 @@ pub enum Start {
 }
 
 /// How much is polled and sent at once.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Batch {
     /// Most messages in a poll and in a send.
@@ -145,7 +145,7 @@ impl Default for Batch {
 }
 
 /// How failed calls are repeated: exponential backoff with jitter.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
     /// First pause.
@@ -211,7 +211,7 @@ pub enum OnError {
 }
 
 /// Where dead letters go.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DeadLetter {
     /// Stream name.

@@ -1,35 +1,54 @@
 //! The guests of a configuration: loaded at the start, and anew when their files change or somebody asks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
-use crate::blocking;
 use crate::config::{self, Config};
 use crate::guest::{Component, Engine, LoadError, Slot};
+use crate::{blocking, lock};
 
 /// The folder of compiled code in `state_dir`.
 const CACHE: &str = "compiled";
 
 /// The guests that links use.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Guests {
-    loaded: BTreeMap<String, Loaded>,
+    /// The folder of compiled code.
+    cache: PathBuf,
+    /// Made for the first guest.
+    engine: Mutex<Option<Engine>>,
+    loaded: Mutex<Loaded>,
+    /// Held while guests are loaded, so that this happens once at a time.
+    loading: Arc<tokio::sync::Mutex<()>>,
 }
 
+type Loaded = BTreeMap<String, Arc<Guest>>;
+
 #[derive(Debug)]
-struct Loaded {
-    engine: Engine,
+struct Guest {
     settings: config::Guest,
     slot: Arc<Slot>,
-    /// The file as it was when it was last loaded. Held while it is loaded anew, so that this happens once at a time.
-    file: tokio::sync::Mutex<Option<File>>,
+    /// The file as it was when it was last loaded.
+    file: Mutex<Option<File>>,
+}
+
+/// The guests of a configuration, ready to take the place of those that run.
+#[derive(Debug)]
+pub struct Prepared {
+    loaded: Loaded,
+    /// New versions of guests that run.
+    versions: Vec<(Arc<Slot>, Arc<Component>)>,
+    /// Names of those that are new or have other settings.
+    pub changed: Vec<String>,
+    _loading: OwnedMutexGuard<()>,
 }
 
 /// What tells that a file was replaced or written to, of the file that a path leads to through any symbolic links.
@@ -67,7 +86,7 @@ pub struct Reloaded {
 
 /// Why a guest was not loaded anew. The version that ran goes on.
 #[derive(Debug, thiserror::Error)]
-pub enum ReloadError {
+pub enum GuestReloadError {
     /// There is none of this name.
     #[error("no link uses a guest called `{0}`")]
     Unknown(String),
@@ -82,101 +101,165 @@ impl Guests {
     /// # Errors
     /// [`Error`] when one of them cannot be used.
     pub async fn load(config: &Config) -> Result<Self, Error> {
-        let mut used: Vec<_> = config.links.iter().flat_map(|link| &link.guests).collect();
-        used.sort_unstable();
-        used.dedup();
-        if used.is_empty() {
-            return Ok(Self::default());
-        }
-        let cache = config.gateway.state_dir.join(CACHE);
-        let engine =
-            Engine::new(Some(&cache)).map_err(|error| Error::Engine(format!("{error:#}")))?;
-        let mut loaded = BTreeMap::new();
+        let guests = Self {
+            cache: config.gateway.state_dir.join(CACHE),
+            engine: Mutex::default(),
+            loaded: Mutex::default(),
+            loading: Arc::default(),
+        };
+        let prepared = guests.prepare(config).await?;
+        guests.install(prepared);
+        Ok(guests)
+    }
+
+    /// Loads what another configuration has that this one has not. Nothing changes before [`Guests::install`].
+    ///
+    /// # Errors
+    /// [`Error`] when one of the guests cannot be used.
+    pub async fn prepare(&self, config: &Config) -> Result<Prepared, Error> {
+        let loading = Arc::clone(&self.loading).lock_owned().await;
+        let before = lock(&self.loaded).clone();
+        let mut prepared = Prepared {
+            loaded: BTreeMap::new(),
+            versions: Vec::new(),
+            changed: Vec::new(),
+            _loading: loading,
+        };
+        let used: BTreeSet<_> = config.links.iter().flat_map(|link| &link.guests).collect();
         for name in used {
-            let settings = config.guests[name].clone();
+            let settings = &config.guests[name];
+            let running = before.get(name);
+            if let Some(same) = running.filter(|guest| guest.settings == *settings) {
+                prepared.loaded.insert(name.clone(), Arc::clone(same));
+                continue;
+            }
             // Before it is read: a change that comes while it is read must not be missed.
             let file = File::look(&settings.component);
-            let component = load(&engine, name, &settings).await?;
+            let version = self
+                .version(name, settings, running.map(|guest| &guest.slot))
+                .await?;
             tracing::info!(
                 guest = name,
                 path = %settings.component.display(),
-                hash = component.version().hash,
+                hash = version.version().hash,
                 "guest loaded"
             );
-            let entry = Loaded {
-                engine: engine.clone(),
-                settings,
-                slot: Arc::new(Slot::new(component)),
-                file: tokio::sync::Mutex::new(file),
+            let slot = match running {
+                Some(guest) => {
+                    let slot = Arc::clone(&guest.slot);
+                    prepared.versions.push((Arc::clone(&slot), version));
+                    slot
+                }
+                None => Arc::new(Slot::new(version)),
             };
-            loaded.insert(name.clone(), entry);
+            let guest = Guest {
+                settings: settings.clone(),
+                slot,
+                file: Mutex::new(file),
+            };
+            prepared.loaded.insert(name.clone(), Arc::new(guest));
+            prepared.changed.push(name.clone());
         }
-        Ok(Self { loaded })
+        Ok(prepared)
+    }
+
+    /// Makes the guests of `prepared` those that run. Lanes take up new versions before their next batch.
+    pub fn install(&self, prepared: Prepared) {
+        for (slot, version) in prepared.versions {
+            slot.install(version);
+        }
+        *lock(&self.loaded) = prepared.loaded;
+    }
+
+    /// The version in a guest's file, once it has started for one of the partitions that `slot` serves.
+    async fn version(
+        &self,
+        name: &str,
+        settings: &config::Guest,
+        slot: Option<&Arc<Slot>>,
+    ) -> Result<Arc<Component>, Error> {
+        let component = load(&self.engine()?, name, settings).await?;
+        if let Some(source) = slot.and_then(|slot| slot.source()) {
+            let component = Arc::clone(&component);
+            blocking(move || component.try_start(&source)).await?;
+        }
+        Ok(component)
+    }
+
+    fn engine(&self) -> Result<Engine, Error> {
+        let mut engine = lock(&self.engine);
+        if let Some(engine) = &*engine {
+            return Ok(engine.clone());
+        }
+        let new =
+            Engine::new(Some(&self.cache)).map_err(|error| Error::Engine(format!("{error:#}")))?;
+        Ok(engine.insert(new).clone())
     }
 
     /// The guests of a link, in its order.
     pub fn of(&self, link: &config::Link) -> Arc<[Arc<Slot>]> {
+        let loaded = lock(&self.loaded);
         let names = link.guests.iter();
-        names
-            .map(|name| Arc::clone(&self.loaded[name].slot))
-            .collect()
+        names.map(|name| Arc::clone(&loaded[name].slot)).collect()
     }
 
     /// Every guest, in the order of their names.
-    pub fn slots(&self) -> impl Iterator<Item = &Arc<Slot>> {
-        self.loaded.values().map(|loaded| &loaded.slot)
+    pub fn slots(&self) -> Vec<Arc<Slot>> {
+        let loaded = lock(&self.loaded);
+        let slots = loaded.values().map(|guest| Arc::clone(&guest.slot));
+        slots.collect()
     }
 
     /// Loads the file of a guest. Where it holds another version that can run, lanes take that up before their next
     /// batch.
     ///
     /// # Errors
-    /// [`ReloadError`], which status shows too.
-    pub async fn reload(&self, name: &str) -> Result<Reloaded, ReloadError> {
-        let loaded = self
-            .loaded
-            .get(name)
-            .ok_or_else(|| ReloadError::Unknown(name.to_owned()))?;
-        let mut file = loaded.file.lock().await;
-        *file = File::look(&loaded.settings.component);
-        loaded.reload().await
+    /// [`GuestReloadError`], which status shows too.
+    pub async fn reload(&self, name: &str) -> Result<Reloaded, GuestReloadError> {
+        let _loading = self.loading.lock().await;
+        let found = lock(&self.loaded).get(name).cloned();
+        let guest = found.ok_or_else(|| GuestReloadError::Unknown(name.to_owned()))?;
+        self.reload_guest(&guest).await
     }
 
     /// Loads guests anew when their files change, until `stop`. A file is loaded when two looks at it, an `interval`
     /// apart, find the same: then nobody writes to it any more.
     pub async fn watch(&self, interval: Duration, stop: CancellationToken) {
-        let mut before: BTreeMap<&str, Option<File>> = BTreeMap::new();
+        let mut before: BTreeMap<PathBuf, Option<File>> = BTreeMap::new();
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(interval) => {}
             }
-            for (name, loaded) in &self.loaded {
-                let now = File::look(&loaded.settings.component);
-                let settled = before.insert(name, now) == Some(now);
-                let mut file = loaded.file.lock().await;
-                if now.is_some() && settled && *file != now {
-                    *file = now;
+            let _loading = self.loading.lock().await;
+            let loaded = lock(&self.loaded).clone();
+            let mut looks = BTreeMap::new();
+            for guest in loaded.values() {
+                let path = &guest.settings.component;
+                let now = File::look(path);
+                looks.insert(path.clone(), now);
+                let settled = before.get(path) == Some(&now);
+                if now.is_some() && settled && *lock(&guest.file) != now {
                     // The error is in the log and in the status.
-                    let _ = loaded.reload().await;
+                    let _ = self.reload_guest(guest).await;
                 }
             }
+            before = looks;
         }
     }
-}
 
-impl Loaded {
-    async fn reload(&self) -> Result<Reloaded, ReloadError> {
-        let name = self.slot.name();
-        match self.newest().await {
+    async fn reload_guest(&self, guest: &Guest) -> Result<Reloaded, GuestReloadError> {
+        *lock(&guest.file) = File::look(&guest.settings.component);
+        let (slot, name) = (&guest.slot, guest.slot.name());
+        match self.version(name, &guest.settings, Some(slot)).await {
             Ok(newest) => {
                 let hash = newest.version().hash.clone();
-                let changed = self.slot.current().version().hash != hash;
+                let changed = slot.current().version().hash != hash;
                 if changed {
-                    self.slot.install(newest);
+                    slot.install(newest);
                     tracing::info!(guest = name, hash, "a new version of the guest takes over");
                 } else {
-                    self.slot.confirm();
+                    slot.confirm();
                 }
                 Ok(Reloaded {
                     guest: name.to_owned(),
@@ -185,26 +268,12 @@ impl Loaded {
                 })
             }
             Err(reason) => {
+                let reason = reason.to_string();
                 tracing::error!("{reason}; the version that runs goes on");
-                self.slot.refuse(reason.clone());
-                Err(ReloadError::Refused(reason))
+                slot.refuse(reason.clone());
+                Err(GuestReloadError::Refused(reason))
             }
         }
-    }
-
-    /// The version in the file, once it has started for one of the partitions that the guest serves.
-    async fn newest(&self) -> Result<Arc<Component>, String> {
-        let component = load(&self.engine, self.slot.name(), &self.settings)
-            .await
-            .map_err(|error| error.to_string())?;
-        let Some(source) = self.slot.source() else {
-            return Ok(component);
-        };
-        blocking(move || match component.try_start(&source) {
-            Ok(()) => Ok(component),
-            Err(error) => Err(error.to_string()),
-        })
-        .await
     }
 }
 

@@ -222,8 +222,8 @@ impl Member {
         match Instance::start(&newest, source, &self.slot.stats) {
             Ok(started) => {
                 self.instance = Some(started);
+                self.breaker = Breaker::new(newest.settings.breaker.clone(), &self.slot.stats);
                 self.component = newest;
-                self.breaker.success();
             }
             Err(fault) => {
                 tracing::error!(

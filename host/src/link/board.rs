@@ -14,11 +14,32 @@ pub struct Board {
 
 impl Board {
     pub(super) fn add_link(&self, status: Arc<Status>) {
-        lock(&self.links).push(status);
+        let mut links = lock(&self.links);
+        links.retain(|other| other.link != status.link);
+        links.push(status);
     }
 
-    pub(super) fn add(&self, status: Arc<Status>) {
-        lock(&self.lanes).push(status);
+    /// The status of a lane that starts. Where the lane ran before, its totals go on.
+    pub(super) fn add_lane(&self, link: &str, source: &str) -> Arc<Status> {
+        let mut lanes = lock(&self.lanes);
+        let same = |status: &&mut Arc<Status>| status.link == link && status.source == source;
+        match lanes.iter_mut().find(same) {
+            Some(status) => {
+                *status = Arc::new(Status::after(status));
+                Arc::clone(status)
+            }
+            None => {
+                let status = Arc::new(Status::new(link, source));
+                lanes.push(Arc::clone(&status));
+                status
+            }
+        }
+    }
+
+    /// Forgets a link and its lanes.
+    pub fn remove(&self, link: &str) {
+        lock(&self.links).retain(|status| status.link != link);
+        lock(&self.lanes).retain(|status| status.link != link);
     }
 
     /// Every lane that was started.

@@ -1,14 +1,14 @@
 //! What a lane does, and what became of the messages.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
 use crate::cluster::Fault;
 use crate::lock;
 
-/// Running totals of a lane since it started. Every settled message is in exactly one of `forwarded`, `dropped`
+/// Running totals of a lane since the gateway started. Every settled message is in exactly one of `forwarded`, `dropped`
 /// and `dead_lettered`; a message that several destinations get is forwarded once.
 #[derive(Debug, Default)]
 pub struct Counts {
@@ -88,7 +88,7 @@ pub struct Status {
     /// The source partition.
     pub source: String,
     /// Totals.
-    pub counts: Counts,
+    pub counts: Arc<Counts>,
     /// Every message below this source offset is settled.
     pub next_offset: AtomicU64,
     /// The offset after the source's newest message, when it was last polled.
@@ -106,13 +106,21 @@ impl Status {
         Self {
             link: link.to_owned(),
             source: source.to_owned(),
-            counts: Counts::default(),
+            counts: Arc::default(),
             next_offset: AtomicU64::new(0),
             source_end: AtomicU64::new(0),
             state: Mutex::new(State::Starting),
             retrying: Mutex::new(None),
             read_fault: Mutex::new(None),
             paused: Mutex::new(None),
+        }
+    }
+
+    /// Of a lane that goes on where another one ended, with the totals of both.
+    pub(super) fn after(ended: &Self) -> Self {
+        Self {
+            counts: Arc::clone(&ended.counts),
+            ..Self::new(&ended.link, &ended.source)
         }
     }
 

@@ -211,8 +211,9 @@ fn lane_parts(parts: &Parts, topic: &SourceTopic, id: u32) -> lane::Parts<Connec
         cluster: key.cluster.clone(),
         partition: key.source(),
     };
-    let status = Arc::new(Status::new(&link.name, &source.partition.to_string()));
-    parts.board.add(Arc::clone(&status));
+    let status = parts
+        .board
+        .add_lane(&link.name, &source.partition.to_string());
     let (slots, on_error) = (Arc::clone(&parts.guests), link.on_error);
     lane::Parts {
         default: usual_destination(link, &key),
