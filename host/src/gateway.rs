@@ -135,6 +135,15 @@ pub async fn run(
     })
 }
 
+impl From<Unsaved> for link::Error {
+    fn from(unsaved: Unsaved) -> Self {
+        match unsaved {
+            Unsaved::Store(error) => Self::Checkpoint(error),
+            Unsaved::TooSlow(limit) => Self::Undrained(limit),
+        }
+    }
+}
+
 /// What the links are made of.
 struct Running {
     config: Config,

@@ -47,6 +47,18 @@ impl Links {
         self.running.insert(name, Running { stop, abort });
     }
 
+    /// Notes why a link that ended cannot start anew.
+    pub fn fail(&mut self, name: &str, error: link::Error) {
+        tracing::error!(link = name, "{error}");
+        self.board.fail(name, &error);
+        let report = LinkReport {
+            lanes: link::reports(&self.board, name),
+            link: name.to_owned(),
+            error: Some(error),
+        };
+        self.ended.insert(name.to_owned(), report);
+    }
+
     /// Whether the link runs.
     pub fn runs(&self, name: &str) -> bool {
         self.running.contains_key(name)
@@ -99,11 +111,6 @@ impl Links {
         let Some(link) = self.running.remove(name) else {
             return;
         };
-        tracing::error!(
-            link = name,
-            "the link is not drained within {}: it is cut off",
-            humantime::format_duration(self.drain_timeout)
-        );
         link.abort.abort();
         let id = link.abort.id();
         // A lane of it must not send any more when the link starts anew.
@@ -119,14 +126,8 @@ impl Links {
             }
             self.note(ended.map(|ended| ended.map(|(_, report)| report)));
         }
-        let report = LinkReport {
-            lanes: link::reports(&self.board, name),
-            link: name.to_owned(),
-            error: Some(link::Error::Undrained(humantime::format_duration(
-                self.drain_timeout,
-            ))),
-        };
-        self.ended.insert(name.to_owned(), report);
+        let limit = humantime::format_duration(self.drain_timeout);
+        self.fail(name, link::Error::Undrained(limit));
     }
 
     /// Cuts off what still runs. The reports of all links that ended, in the order of their names.

@@ -41,6 +41,8 @@ pub struct Changes {
     pub changed: Vec<String>,
     /// Links without changes that had failed, and started anew.
     pub restarted: Vec<String>,
+    /// Those of the links above that do not run, because how far they were could not be saved. The next reload tries again.
+    pub failed: Vec<String>,
     /// Guests that are new or have other settings.
     pub guests: Vec<String>,
 }
@@ -148,7 +150,8 @@ impl Running {
         self.guests.install(guests);
         for name in &ending {
             if let Err(error) = self.writers.close(name).await {
-                tracing::error!(link = name, "{error}");
+                links.fail(name, error.into());
+                changes.failed.push(name.clone());
             }
         }
         for name in &changes.removed {
@@ -164,7 +167,8 @@ impl Running {
         self.clusters = clusters;
         self.config = config;
         for link in self.config.links.clone() {
-            if !links.runs(&link.name) {
+            // From an older checkpoint it would send messages once more, where its destination is another now.
+            if !links.runs(&link.name) && !changes.failed.contains(&link.name) {
                 links.start(self.parts(link));
             }
         }

@@ -11,7 +11,7 @@ use super::{Error, Unsaved, server_store};
 use crate::checkpoint::{LocalStore, StoreError, Writer};
 use crate::config::{self, CheckpointStore, Config};
 
-/// After the lanes have ended, how long the last checkpoints may take.
+/// After lanes have ended, how long their last checkpoints may take.
 const LAST_WRITE: Duration = Duration::from_secs(5);
 
 /// The writers of checkpoints, each with a task.
@@ -30,31 +30,44 @@ enum Kind {
 struct Task {
     writer: Arc<Writer>,
     stop: CancellationToken,
-    task: JoinHandle<Result<(), StoreError>>,
+    handle: JoinHandle<Result<(), StoreError>>,
 }
 
 impl Task {
     fn start(writer: Writer, interval: Duration) -> Self {
         let (writer, stop) = (Arc::new(writer), CancellationToken::new());
-        let task = {
+        let handle = {
             let (writer, stop) = (Arc::clone(&writer), stop.clone());
             tokio::spawn(async move { writer.run(interval, stop).await })
         };
-        Self { writer, stop, task }
+        Self {
+            writer,
+            stop,
+            handle,
+        }
+    }
+
+    async fn flush(&self) -> Result<(), Unsaved> {
+        let flushed = tokio::time::timeout(LAST_WRITE, self.writer.flush()).await;
+        flushed.map_err(|_| too_slow())?.map_err(Unsaved::from)
     }
 
     /// Writes what is left.
     async fn finish(mut self) -> Result<(), Unsaved> {
         self.stop.cancel();
-        match tokio::time::timeout(LAST_WRITE, &mut self.task).await {
+        match tokio::time::timeout(LAST_WRITE, &mut self.handle).await {
             Ok(Ok(written)) => Ok(written?),
             Ok(Err(failed)) => std::panic::resume_unwind(failed.into_panic()),
             Err(_) => {
-                self.task.abort();
-                Err(Unsaved::TooSlow(humantime::format_duration(LAST_WRITE)))
+                self.handle.abort();
+                Err(too_slow())
             }
         }
     }
+}
+
+fn too_slow() -> Unsaved {
+    Unsaved::TooSlow(humantime::format_duration(LAST_WRITE))
 }
 
 impl Writers {
@@ -91,15 +104,20 @@ impl Writers {
     /// Writes what a link that ended left, so that it goes on from there when it starts anew.
     ///
     /// # Errors
-    /// [`Unsaved`] when that could not be written. The link then goes on from an older checkpoint, and finds at the
-    /// destination what was delivered since.
+    /// [`Unsaved`] when that could not be written. It is kept, to be written later.
     pub async fn close(&mut self, link: &str) -> Result<(), Unsaved> {
         match &mut self.kind {
-            Kind::Local(task) => Ok(task.writer.flush().await?),
-            Kind::Server(tasks) => match tasks.remove(link) {
-                Some(task) => task.finish().await,
-                None => Ok(()),
-            },
+            Kind::Local(task) => task.flush().await,
+            Kind::Server(tasks) => {
+                let Some(task) = tasks.get(link) else {
+                    return Ok(());
+                };
+                task.flush().await?;
+                match tasks.remove(link) {
+                    Some(task) => task.finish().await,
+                    None => Ok(()),
+                }
+            }
         }
     }
 

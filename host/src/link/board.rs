@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::report::Status;
+use super::Error;
+use super::report::{State, Status};
 use crate::lock;
 
 /// The status of every link and lane of the gateway.
@@ -23,16 +24,24 @@ impl Board {
     pub(super) fn add_lane(&self, link: &str, source: &str) -> Arc<Status> {
         let mut lanes = lock(&self.lanes);
         let same = |status: &&mut Arc<Status>| status.link == link && status.source == source;
-        match lanes.iter_mut().find(same) {
-            Some(status) => {
-                *status = Arc::new(Status::after(status));
-                Arc::clone(status)
-            }
-            None => {
-                let status = Arc::new(Status::new(link, source));
-                lanes.push(Arc::clone(&status));
-                status
-            }
+        if let Some(status) = lanes.iter_mut().find(same) {
+            *status = Arc::new(Status::after(status));
+            return Arc::clone(status);
+        }
+        let status = Arc::new(Status::new(link, source));
+        lanes.push(Arc::clone(&status));
+        status
+    }
+
+    /// Tells that a link does not run, and why.
+    pub fn fail(&self, link: &str, error: &Error) {
+        for status in lock(&self.links)
+            .iter()
+            .filter(|status| status.link == link)
+        {
+            status.enter(State::Failed {
+                error: error.to_string(),
+            });
         }
     }
 

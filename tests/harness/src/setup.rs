@@ -279,13 +279,22 @@ retry = {{ initial = "1 ms", max = "20 ms" }}
         self.command(&["run"], config)
     }
 
+    /// Writes the configuration file that commands are started with. Those that run have to be told.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn rewrite_config(&self, config: &str) -> Result<PathBuf> {
+        let path = self.folder.path().join("sluice.toml");
+        std::fs::write(&path, config).context("cannot write the configuration")?;
+        Ok(path)
+    }
+
     /// Starts a command of sluice with a configuration.
     ///
     /// # Errors
     /// When it does not start.
     pub fn command(&self, command: &[&str], config: &str) -> Result<Sluice> {
-        let path = self.folder.path().join("sluice.toml");
-        std::fs::write(&path, config).context("cannot write the configuration")?;
+        let path = self.rewrite_config(config)?;
         let (_, _, eu) = self.source.parts()?;
         let (_, _, us) = self.destination.parts()?;
         let environment = [("EU_PASSWORD", eu), ("US_PASSWORD", us)];

@@ -3,6 +3,7 @@
 mod bad_input;
 mod breaker;
 mod checkpoints;
+mod config_reload;
 mod copy;
 mod crash;
 mod dead_letters;
