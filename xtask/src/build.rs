@@ -22,15 +22,8 @@ pub fn target() -> PathBuf {
 
 /// A cargo command in the workspace.
 pub fn cargo() -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = sluice_guest_build::cargo();
     command.current_dir(workspace());
-    // What cargo told this program about its own package would make build scripts run again.
-    for (variable, _) in std::env::vars_os() {
-        let name = variable.to_string_lossy();
-        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-            command.env_remove(&variable);
-        }
-    }
     command
 }
 

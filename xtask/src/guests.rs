@@ -1,22 +1,17 @@
-//! Building guests from source: in Rust and C, compile to a core module, then encode a component; in other languages,
-//! with the language's own tool.
+//! Building the guests of this workspace, each only when what it is made from has changed.
 
-mod c;
 mod inputs;
-mod javascript;
-mod python;
-mod toolchain;
-mod tools;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use wit_component::{ComponentEncoder, DecodedWasm};
+use sluice_guest_build::{Builder, Language, Project, WIT_BINDGEN, write_bindings};
+use wit_component::DecodedWasm;
 
 use crate::build;
 use crate::progress::Steps;
 use inputs::Inputs;
-use toolchain::{TARGET, Toolchain};
 
 /// The only interfaces that a guest imports: of the contract as it is, and of its first version.
 const PROVIDED: [&str; 4] = [
@@ -65,15 +60,15 @@ const RUST: [(&str, &str, &str); 11] = [
 /// The guests of `config/demo.toml`.
 const DEMO: [&str; 3] = ["filter", "router", "rewriter"];
 
-/// Builds a guest into a component file.
-type Build = fn(&Steps, &str, &Path) -> Result<()>;
-
 /// The guests in other languages.
-const OTHERS: [(&str, Build); 3] = [
-    ("c-mask", c::build),
-    ("js-enrich", javascript::build),
-    ("py-router", python::build),
+const OTHERS: [(&str, Language); 3] = [
+    ("c-mask", Language::C),
+    ("js-enrich", Language::JavaScript),
+    ("py-router", Language::Python),
 ];
+
+/// The guest whose bindings are written by wit-bindgen.
+const C_GUEST: &str = "c-mask";
 
 /// Builds every guest into `<target>/guests/<name>.wasm`.
 ///
@@ -81,13 +76,10 @@ const OTHERS: [(&str, Build); 3] = [
 /// When there is no compiler, a guest does not compile, or its component is not what the host accepts.
 pub fn build_all(steps: &Steps) -> Result<()> {
     build_rust(steps, |_| true)?;
-    let folder = folder()?;
-    for (name, build) in OTHERS {
-        let component = folder.join(format!("{name}.wasm"));
-        build(steps, name, &component).with_context(|| format!("guest {name}"))?;
-        tell_size(steps, name, &component)?;
+    for (name, language) in OTHERS {
+        build_other(steps, name, language).with_context(|| format!("guest {name}"))?;
     }
-    Ok(())
+    check_bindings(steps)
 }
 
 /// Builds the guests that `cargo demo` runs.
@@ -99,17 +91,19 @@ pub fn build_demo(steps: &Steps) -> Result<()> {
 }
 
 fn build_rust(steps: &Steps, wanted: impl Fn(&str) -> bool) -> Result<()> {
-    let toolchain = Toolchain::find(steps)?;
-    steps.note(&format!("using {}", toolchain.name()));
     let folder = folder()?;
+    let note = |text: &str| steps.note(text);
     for (package, name, handler) in RUST {
         if !wanted(name) {
             continue;
         }
-        let module = compile(&toolchain, package)?;
-        let component = folder.join(format!("{name}.wasm"));
+        let workspace = build::workspace();
+        let bytes = builder(&note)
+            .build_package(workspace, package, "guest", &work())
+            .with_context(|| format!("guest {name}"))?;
         let granted = if name == SYSTEM { GRANTED } else { &[] };
-        let bytes = encode(&module, handler, granted).with_context(|| format!("guest {name}"))?;
+        check(&bytes, handler, granted).with_context(|| format!("guest {name}"))?;
+        let component = folder.join(format!("{name}.wasm"));
         let unchanged = std::fs::read(&component).is_ok_and(|before| before == bytes);
         if !unchanged {
             std::fs::write(&component, &bytes)
@@ -118,6 +112,123 @@ fn build_rust(steps: &Steps, wanted: impl Fn(&str) -> bool) -> Result<()> {
         tell_size(steps, name, &component)?;
     }
     Ok(())
+}
+
+fn build_other(steps: &Steps, name: &str, language: Language) -> Result<()> {
+    let workspace = build::workspace();
+    let (source, wit) = (workspace.join("guests").join(name), workspace.join("wit"));
+    let component = folder()?.join(format!("{name}.wasm"));
+    let inputs = Inputs::new(())
+        .folder(&source)?
+        .folder(&wit)?
+        .folder(&workspace.join("guests/build/src"))?;
+    inputs.unless_built(&component, || {
+        let note = |text: &str| steps.note(&format!("{name}: {text}"));
+        let project = Project {
+            source: &source,
+            wit: &wit,
+            work: &work().join(name),
+        };
+        let bytes = builder(&note).build(language, project)?;
+        check(&bytes, MESSAGE_HANDLER, &[])?;
+        Ok(bytes)
+    })?;
+    tell_size(steps, name, &component)
+}
+
+/// What wit-bindgen writes of the contract has to be what lies in the guest's folder.
+fn check_bindings(steps: &Steps) -> Result<()> {
+    let committed = bindings();
+    let fresh = work().join("bindings");
+    let inputs = Inputs::new(WIT_BINDGEN)
+        .folder(&build::workspace().join("wit"))?
+        .folder(&committed)?;
+    inputs.unless_built(&work().join("bindings.checked"), || {
+        write_bindings(
+            &wit_bindgen(steps)?,
+            &build::workspace().join("wit"),
+            &fresh,
+        )?;
+        for file in ["transform.c", "transform.h"] {
+            let same =
+                std::fs::read(fresh.join(file)).ok() == std::fs::read(committed.join(file)).ok();
+            ensure!(
+                same,
+                "{} is not what wit-bindgen writes of the contract: run `cargo xtask bindings`",
+                committed.join(file).display()
+            );
+        }
+        Ok(Vec::new())
+    })
+}
+
+/// Writes the bindings of guests in C anew.
+///
+/// # Errors
+/// When wit-bindgen cannot be had or fails.
+pub fn bind(steps: &Steps) -> Result<()> {
+    write_bindings(
+        &wit_bindgen(steps)?,
+        &build::workspace().join("wit"),
+        &bindings(),
+    )
+}
+
+fn bindings() -> PathBuf {
+    build::workspace()
+        .join("guests")
+        .join(C_GUEST)
+        .join("bindings")
+}
+
+/// wit-bindgen as a program of its own: as a dependency it would change features of wasmtime's dependencies, and compiling
+/// these again takes far longer.
+fn wit_bindgen(steps: &Steps) -> Result<PathBuf> {
+    let program = tools().join("bin/wit-bindgen");
+    let mut version = Command::new(&program);
+    let current = version
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(WIT_BINDGEN));
+    if !current {
+        steps.note("installing wit-bindgen-cli from crates.io");
+        let mut install = build::cargo();
+        install
+            .args([
+                "install",
+                "wit-bindgen-cli",
+                "--locked",
+                "--force",
+                "--debug",
+            ])
+            .args(["--version", WIT_BINDGEN])
+            .args(["--no-default-features", "--features", "c"])
+            .args([Path::new("--root"), &tools()])
+            // It runs for milliseconds: what counts is that it compiles fast.
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env_remove("CARGO_TARGET_DIR");
+        // With what cargo prints, for it takes long.
+        build::run(&mut install)?;
+    }
+    Ok(program)
+}
+
+fn builder<'a>(note: &'a dyn Fn(&str)) -> Builder<'a> {
+    Builder {
+        tools: tools(),
+        install: true,
+        note,
+    }
+}
+
+/// Where tools of this workspace are installed.
+fn tools() -> PathBuf {
+    build::target().join("tools")
+}
+
+/// Where guests are compiled.
+fn work() -> PathBuf {
+    build::target().join("guest-build")
 }
 
 /// Where components are written.
@@ -134,30 +245,6 @@ fn tell_size(steps: &Steps, name: &str, component: &Path) -> Result<()> {
         .len();
     steps.note(&format!("{name}: {} KiB", size.div_ceil(1024)));
     Ok(())
-}
-
-fn compile(toolchain: &Toolchain, package: &str) -> Result<PathBuf> {
-    let target_folder = build::target().join("guest-build");
-    let mut command = toolchain.cargo(&target_folder);
-    command
-        .args(["rustc", "--package", package, "--lib"])
-        .args(["--profile", "guest", "--target", TARGET])
-        .args(toolchain.arguments())
-        .args(["--crate-type", "cdylib"]);
-    tools::build(&mut command)?;
-    let file = format!("{}.wasm", package.replace('-', "_"));
-    Ok(target_folder.join(TARGET).join("guest").join(file))
-}
-
-fn encode(module: &Path, handler: &str, granted: &[&str]) -> Result<Vec<u8>> {
-    let module = std::fs::read(module)
-        .with_context(|| format!("the compiler did not write {}", module.display()))?;
-    let component = ComponentEncoder::default()
-        .module(&module)
-        .and_then(|encoder| encoder.validate(true).encode())
-        .context("cannot make a component")?;
-    check(&component, handler, granted)?;
-    Ok(component)
 }
 
 /// Refuses a component that imports more than the host gives to any guest and what is `granted`, or exports another handler than its own.

@@ -32,6 +32,8 @@ enum Task {
     },
     /// Build every guest from source into `guests` in the target folder.
     Guests,
+    /// Write the bindings of guests in C anew, after a change of the contract.
+    Bindings,
 }
 
 fn main() -> ExitCode {
@@ -41,8 +43,9 @@ fn main() -> ExitCode {
         Task::Guests => {
             let mut steps = progress::Steps::new(1);
             steps.next("building every guest from source");
-            guests::build_all(&steps).map(drop)
+            guests::build_all(&steps)
         }
+        Task::Bindings => guests::bind(&progress::Steps::new(1)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,9 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
-use super::tools;
-use crate::build;
-use crate::progress::Steps;
+use super::{Builder, tools};
 
 /// The target that guests are compiled for: no system interface at all.
 pub const TARGET: &str = "wasm32-unknown-unknown";
@@ -29,22 +27,25 @@ impl Toolchain {
     ///
     /// # Errors
     /// When there is none and none can be installed; the text says what to install.
-    pub fn find(steps: &Steps) -> Result<Self> {
+    pub fn find(builder: &Builder<'_>) -> Result<Self> {
         if native_has_target() {
             return Ok(Self::Native);
         }
         if debian_is_complete() {
             return Ok(Self::Debian);
         }
-        steps.note(&format!(
-            "target {TARGET} is not installed; asking rustup for it"
-        ));
-        if tools::quietly(Command::new("rustup").args(["target", "add", TARGET]))
+        if builder.install {
+            (builder.note)(&format!(
+                "target {TARGET} is not installed; asking rustup for it"
+            ));
+        }
+        if builder.install
+            && tools::quietly(Command::new("rustup").args(["target", "add", TARGET]))
             && native_has_target()
         {
             return Ok(Self::Native);
         }
-        if tools::apt_install(steps, &PACKAGES) && debian_is_complete() {
+        if tools::apt_install(builder, &PACKAGES) && debian_is_complete() {
             return Ok(Self::Debian);
         }
         bail!(
@@ -53,22 +54,14 @@ impl Toolchain {
         )
     }
 
-    /// The name that users know it by.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Native => "the installed Rust toolchain",
-            Self::Debian => "Debian's Rust toolchain",
-        }
-    }
-
     /// A cargo command that compiles for [`TARGET`].
-    pub fn cargo(&self, target_folder: &Path) -> Command {
+    pub fn cargo(&self, folder: &Path, target_folder: &Path) -> Command {
         let mut command = match self {
-            Self::Native => build::cargo(),
+            Self::Native => super::cargo(),
             Self::Debian => debian_cargo(),
         };
         command
-            .current_dir(build::workspace())
+            .current_dir(folder)
             .env("CARGO_TARGET_DIR", target_folder)
             // Flags for this machine's programs do not suit guests.
             .env_remove("RUSTFLAGS")

@@ -5,24 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::build;
-use crate::progress::Steps;
-
-/// Where tools of this workspace are installed.
-pub fn folder() -> PathBuf {
-    build::target().join("tools")
-}
-
-/// Where a compiler writes the component `name`, to be checked before it takes the place of the last one.
-///
-/// # Errors
-/// When the folder cannot be made.
-pub fn output(name: &str) -> Result<PathBuf> {
-    let folder = build::target().join("guest-build");
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot create {}", folder.display()))?;
-    Ok(folder.join(format!("{name}.wasm")))
-}
+use super::Builder;
 
 /// Runs a command without showing what it prints; tells whether it succeeded.
 pub fn quietly(command: &mut Command) -> bool {
@@ -53,13 +36,13 @@ pub fn build(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Installs Debian packages where this is Debian and the user is root, showing what apt-get says; tells whether that
-/// worked.
-pub fn apt_install(steps: &Steps, packages: &[&str]) -> bool {
-    if !is_root() || !quietly(Command::new("apt-get").arg("--version")) {
+/// Installs Debian packages where that is allowed, this is Debian and the user is root, showing what apt-get says; tells
+/// whether that worked.
+pub fn apt_install(builder: &Builder<'_>, packages: &[&str]) -> bool {
+    if !builder.install || !is_root() || !quietly(Command::new("apt-get").arg("--version")) {
         return false;
     }
-    steps.note(&format!("installing Debian's {}", packages.join(", ")));
+    (builder.note)(&format!("installing Debian's {}", packages.join(", ")));
     let shown = |arguments: &[&str]| {
         Command::new("apt-get")
             .args(arguments)
@@ -80,13 +63,13 @@ fn is_root() -> bool {
         .is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-/// A Python environment of this workspace with pinned packages, each as `name==version`; returns its `bin`. Environments
+/// A Python environment with pinned packages, each as `name==version`; returns its `bin`. Environments
 /// are named so that each holds what belongs together.
 ///
 /// # Errors
 /// When there is no Python and none can be installed, or when a package cannot be.
-pub fn python(steps: &Steps, name: &str, packages: &[&str]) -> Result<PathBuf> {
-    let environment = folder().join(name);
+pub fn python(builder: &Builder<'_>, name: &str, packages: &[&str]) -> Result<PathBuf> {
+    let environment = builder.tools.join(name);
     let bin = environment.join("bin");
     // Written last, so that an interrupted installation is taken up again.
     let stamp = environment.join("installed.txt");
@@ -94,15 +77,21 @@ pub fn python(steps: &Steps, name: &str, packages: &[&str]) -> Result<PathBuf> {
     if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(bin);
     }
+    ensure!(
+        builder.install,
+        "{} of PyPI is not installed in {}, and nothing may be installed",
+        packages.join(", "),
+        environment.display()
+    );
     let create = || {
         let mut command = Command::new("python3");
         quietly(command.args(["-m", "venv", "--clear"]).arg(&environment))
     };
     ensure!(
-        create() || (apt_install(steps, &["python3", "python3-venv"]) && create()),
+        create() || (apt_install(builder, &["python3", "python3-venv"]) && create()),
         "no Python 3.9 or newer with `venv`: on Debian, as root, `apt-get install python3 python3-venv`"
     );
-    steps.note(&format!("installing {} from PyPI", packages.join(", ")));
+    (builder.note)(&format!("installing {} from PyPI", packages.join(", ")));
     let mut install = Command::new(bin.join("pip"));
     install.args(["install", "--quiet", "--disable-pip-version-check"]);
     build(install.args(packages))?;

