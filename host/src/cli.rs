@@ -60,7 +60,7 @@ enum Command {
     /// Output is a table on a terminal and JSON elsewhere.
     #[command(subcommand)]
     DeadLetters(dead_letters::Command),
-    /// Inspect and test guests, without any cluster.
+    /// Make, build, inspect and test guests, without any cluster.
     ///
     /// Output is a table on a terminal and JSON elsewhere.
     #[command(subcommand)]

@@ -213,7 +213,7 @@ fn wit_bindgen(steps: &Steps) -> Result<PathBuf> {
     Ok(program)
 }
 
-fn builder<'a>(note: &'a dyn Fn(&str)) -> Builder<'a> {
+fn builder(note: &dyn Fn(&str)) -> Builder<'_> {
     Builder {
         tools: tools(),
         install: true,

@@ -133,7 +133,7 @@ impl Clang {
             return Ok(found);
         }
         bail!(
-            "no C compiler for WebAssembly: install clang and lld; on Debian, as root, `apt-get install {}`",
+            "no C compiler for WebAssembly: install clang and lld; on Debian, as root, `apt-get install {}`; `--install` does it",
             PACKAGES.join(" ")
         )
     }

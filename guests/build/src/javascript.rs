@@ -1,5 +1,6 @@
 //! Guests in JavaScript, by componentize-js.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -94,19 +95,21 @@ impl Node {
 
     /// Installs what the guest's lock file pins; returns the compiler's script.
     fn install(&self, builder: &Builder<'_>, source: &Path) -> Result<PathBuf> {
-        let folder = builder.tools.join("javascript");
-        let compiler = folder.join("node_modules/@bytecodealliance/componentize-js/src/cli.js");
         let lock = source.join("package-lock.json");
+        // Each lock file has a folder of its own, so that projects do not take each other's place.
+        let mut hasher = DefaultHasher::new();
+        read(&lock)?.hash(&mut hasher);
+        let folder = format!("javascript-{:016x}", hasher.finish());
+        let folder = builder.tools.join(folder);
+        let compiler = folder.join("node_modules/@bytecodealliance/componentize-js/src/cli.js");
         // npm writes this file last.
         let done = folder.join("node_modules/.package-lock.json");
-        let same =
-            std::fs::read(&lock).ok() == std::fs::read(folder.join("package-lock.json")).ok();
-        if same && done.exists() && compiler.exists() {
+        if done.exists() && compiler.exists() {
             return Ok(compiler);
         }
         ensure!(
             builder.install,
-            "what package-lock.json pins is not installed in {}, and nothing may be installed",
+            "what package-lock.json pins is not installed in {}: `--install` installs it",
             folder.display()
         );
         std::fs::create_dir_all(&folder)

@@ -49,7 +49,7 @@ impl Toolchain {
             return Ok(Self::Debian);
         }
         bail!(
-            "no compiler for WebAssembly: run `rustup target add {TARGET}`, or on Debian, as root, `apt-get install {}`",
+            "no compiler for WebAssembly: run `rustup target add {TARGET}`, or on Debian, as root, `apt-get install {}`; `--install` does it",
             PACKAGES.join(" ")
         )
     }

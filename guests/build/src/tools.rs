@@ -79,7 +79,7 @@ pub fn python(builder: &Builder<'_>, name: &str, packages: &[&str]) -> Result<Pa
     }
     ensure!(
         builder.install,
-        "{} of PyPI is not installed in {}, and nothing may be installed",
+        "{} from PyPI is not installed in {}: `--install` installs it",
         packages.join(", "),
         environment.display()
     );

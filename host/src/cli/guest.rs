@@ -1,6 +1,8 @@
 //! `sluice guest`.
 
+mod build;
 mod inspect;
+mod new;
 mod test;
 
 use super::Exit;
@@ -8,6 +10,14 @@ use super::Exit;
 /// What `sluice guest` does.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
+    /// Make a project for a new guest, with a test and samples.
+    New(new::Arguments),
+    /// Test a guest and build its component.
+    ///
+    /// Runs the guest's own tests first. The language is told by the files: Cargo.toml, package.json, requirements.txt or
+    /// guest.c. Needs for Rust a compiler with the target wasm32-unknown-unknown, for JavaScript Node.js 20 or newer, for
+    /// Python 3.9 or newer with venv, for C clang and lld.
+    Build(build::Arguments),
     /// Show what a component file is: its world, what it imports, which grants it needs, its size and version.
     Inspect(inspect::Arguments),
     #[expect(clippy::doc_markdown, reason = "this is the text of --help")]
@@ -32,6 +42,8 @@ pub enum Command {
 /// The exit code and its reason.
 pub fn execute(command: &Command) -> Result<Exit, (Exit, anyhow::Error)> {
     match command {
+        Command::New(arguments) => new::execute(arguments),
+        Command::Build(arguments) => build::execute(arguments),
         Command::Inspect(arguments) => inspect::execute(arguments),
         Command::Test(arguments) => test::execute(arguments),
     }

@@ -12,5 +12,5 @@ mod setup;
 pub use broker_process::{Access, BrokerProcess};
 pub use client::{connect, read, send};
 pub use message::{Message, header, headers};
-pub use process::{PATIENCE, Report, Sluice};
+pub use process::{PATIENCE, Report, Sluice, target_folder};
 pub use setup::{Setup, guest};

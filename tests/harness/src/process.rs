@@ -268,7 +268,18 @@ impl Sluice {
     ///
     /// # Errors
     /// When it does not end.
-    pub async fn output(mut self) -> Result<(Option<i32>, String, String)> {
+    pub async fn output(self) -> Result<(Option<i32>, String, String)> {
+        self.output_within(PATIENCE).await
+    }
+
+    /// Waits until it ends by itself, but no longer than `patience`: its exit code, what it printed, and its log.
+    ///
+    /// # Errors
+    /// When it does not end.
+    pub async fn output_within(
+        mut self,
+        patience: Duration,
+    ) -> Result<(Option<i32>, String, String)> {
         let mut stdout = self.child.stdout.take().context("stdout is piped")?;
         let ending = async {
             let mut text = String::new();
@@ -276,7 +287,7 @@ impl Sluice {
             let status = self.child.wait().await?;
             anyhow::Ok((status, text))
         };
-        let Ok(ended) = tokio::time::timeout(PATIENCE, ending).await else {
+        let Ok(ended) = tokio::time::timeout(patience, ending).await else {
             bail!("sluice does not end:\n{}", self.log());
         };
         let (status, text) = ended?;
@@ -298,6 +309,9 @@ async fn collect(stderr: ChildStderr, lines: watch::Sender<Vec<String>>) {
 }
 
 /// The folder of the binaries that were built with this one.
+///
+/// # Errors
+/// When the system does not tell where this one is.
 pub fn target_folder() -> Result<PathBuf> {
     let this = std::env::current_exe()?;
     let deps = this.parent().context("a test lies in a folder")?;

@@ -67,7 +67,9 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let left_by_tools = name.starts_with('.') || name.starts_with("__");
-        let no_input = name == "node_modules" || name.ends_with(".md") || name.ends_with(".wasm");
+        let no_input = matches!(&*name, "node_modules" | "target")
+            || name.ends_with(".md")
+            || name.ends_with(".wasm");
         if left_by_tools || no_input {
             continue;
         }

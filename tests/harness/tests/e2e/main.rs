@@ -12,6 +12,7 @@ mod examples;
 mod faults;
 mod grants;
 mod guests;
+mod projects;
 mod reload;
 mod samples;
 mod sources;
