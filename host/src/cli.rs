@@ -61,8 +61,6 @@ enum Command {
     #[command(subcommand)]
     DeadLetters(dead_letters::Command),
     /// Make, build, inspect and test guests, without any cluster.
-    ///
-    /// Output is a table on a terminal and JSON elsewhere.
     #[command(subcommand)]
     Guest(guest::Command),
 }
@@ -100,6 +98,15 @@ fn load(path: &Path) -> Result<Config, config::Error> {
     config::load(path, environment)
 }
 
+async fn replicate(command: &Command) -> Result<Exit, (Exit, anyhow::Error)> {
+    match command {
+        Command::Run(arguments) => run::execute(arguments).await,
+        Command::Checkpoint(arguments) => checkpoint::execute(arguments).await,
+        Command::DeadLetters(command) => dead_letters::execute(command).await,
+        Command::Guest(command) => guest::execute(command),
+    }
+}
+
 /// Runs the command; returns how the process ends. Errors go to stderr.
 pub fn execute(arguments: &Arguments) -> Exit {
     if let Err(error) = logging::start(arguments) {
@@ -113,14 +120,14 @@ pub fn execute(arguments: &Arguments) -> Exit {
             return Exit::Unexpected;
         }
     };
-    let outcome = runtime.block_on(async {
-        match &arguments.command {
-            Command::Run(arguments) => run::execute(arguments).await,
-            Command::Checkpoint(arguments) => checkpoint::execute(arguments).await,
-            Command::DeadLetters(command) => dead_letters::execute(command).await,
-            Command::Guest(command) => guest::execute(command),
+    let outcome = match &arguments.command {
+        // What guests are granted starts work on the runtime and waits for it, which must not happen on the runtime.
+        Command::Guest(command) => {
+            let _runtime = runtime.enter();
+            guest::execute(command)
         }
-    });
+        command => runtime.block_on(replicate(command)),
+    };
     // What still blocks, such as a guest in an endless loop, must not hold up the end.
     runtime.shutdown_background();
     outcome.unwrap_or_else(|(exit, error)| {

@@ -19,6 +19,7 @@ use serde::Deserialize;
 pub use link::Link;
 pub use load::{Error, load};
 pub use secret::{Secret, SecretError, SecretText};
+pub use validate::guest_problems;
 
 /// The whole configuration of one gateway process.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -239,7 +240,7 @@ pub struct Grants {
     pub random: bool,
     /// These variables of the gateway's environment.
     pub environment: Option<Vec<String>>,
-    /// Folders that it may read: the path that it knows one by, and the folder.
+    /// Folders that it may read: the path that it knows one by, and the folder. They hold files and folders only.
     pub folders: Option<BTreeMap<String, PathBuf>>,
 }
 

@@ -45,7 +45,7 @@ pub enum Error {
 }
 
 /// How a gateway ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Ended {
     /// What each link did, in the order of their names.
     pub reports: Vec<LinkReport>,
@@ -76,7 +76,10 @@ pub async fn run(
     mut reloads: Reloads,
     stop: CancellationToken,
 ) -> Result<Ended, Error> {
-    let guests = Arc::new(Guests::load(&config).await?);
+    let guests = tokio::select! {
+        guests = Guests::load(&config) => Arc::new(guests?),
+        () = stop.cancelled() => return Ok(Ended::default()),
+    };
     let writers = Writers::open(&config)?;
     let board = Arc::new(Board::default());
     // It answers until everything else has ended.

@@ -96,9 +96,11 @@ impl Node {
     /// Installs what the guest's lock file pins; returns the compiler's script.
     fn install(&self, builder: &Builder<'_>, source: &Path) -> Result<PathBuf> {
         let lock = source.join("package-lock.json");
-        // Each lock file has a folder of its own, so that projects do not take each other's place.
+        // What differs has a folder of its own, so that projects do not take each other's place.
         let mut hasher = DefaultHasher::new();
-        read(&lock)?.hash(&mut hasher);
+        let text = String::from_utf8(read(&lock)?).context("package-lock.json is no text")?;
+        let pins = text.lines().filter(|line| !line.contains("\"name\":"));
+        pins.for_each(|line| line.hash(&mut hasher));
         let folder = format!("javascript-{:016x}", hasher.finish());
         let folder = builder.tools.join(folder);
         let compiler = folder.join("node_modules/@bytecodealliance/componentize-js/src/cli.js");

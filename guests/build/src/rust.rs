@@ -12,11 +12,10 @@ pub fn build(builder: &Builder<'_>, project: Project<'_>) -> Result<Vec<u8>> {
     let manifest = project.source.join("Cargo.toml");
     let text = String::from_utf8(read(&manifest)?).context("Cargo.toml is no text")?;
     let table: toml::Table = text.parse().context("Cargo.toml is not valid")?;
-    let name = table
-        .get("package")
-        .and_then(|package| package.get("name"))
-        .and_then(toml::Value::as_str)
-        .with_context(|| format!("{} names no package", manifest.display()))?;
+    let name = |section: &str| table.get(section)?.get("name")?.as_str();
+    let package =
+        name("package").with_context(|| format!("{} names no package", manifest.display()))?;
+    let library = name("lib").unwrap_or(package);
     let mut tests = cargo();
     tests
         .args(["test", "--quiet"])
@@ -24,7 +23,9 @@ pub fn build(builder: &Builder<'_>, project: Project<'_>) -> Result<Vec<u8>> {
         .env("CARGO_TARGET_DIR", project.work);
     (builder.note)("testing and compiling, which takes a while the first time");
     tools::build(&mut tests)?;
-    build_package(builder, project.source, name, "release", project.work)
+    let toolchain = Toolchain::find(builder)?;
+    let names = (package, library);
+    compile(&toolchain, project.source, names, "release", project.work)
 }
 
 /// Compiles the library of a package to a component.
@@ -36,6 +37,16 @@ pub fn build_package(
     target: &Path,
 ) -> Result<Vec<u8>> {
     let toolchain = Toolchain::find(builder)?;
+    compile(&toolchain, folder, (package, package), profile, target)
+}
+
+fn compile(
+    toolchain: &Toolchain,
+    folder: &Path,
+    (package, library): (&str, &str),
+    profile: &str,
+    target: &Path,
+) -> Result<Vec<u8>> {
     let mut command = toolchain.cargo(folder, target);
     command
         .args(["rustc", "--package", package, "--lib"])
@@ -43,6 +54,6 @@ pub fn build_package(
         .args(toolchain.arguments())
         .args(["--crate-type", "cdylib"]);
     tools::build(&mut command)?;
-    let file = format!("{}.wasm", package.replace('-', "_"));
+    let file = format!("{}.wasm", library.replace('-', "_"));
     encode(&read(&target.join(TARGET).join(profile).join(file))?)
 }

@@ -22,10 +22,10 @@ pub fn quietly(command: &mut Command) -> bool {
 /// # Errors
 /// When it cannot be started or fails.
 pub fn build(command: &mut Command) -> Result<()> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot start {command:?}"))?;
+    let output = command.stdin(Stdio::null()).output().with_context(|| {
+        let program = command.get_program().display();
+        format!("cannot start {program}: is it installed?")
+    })?;
     if !output.status.success() {
         bail!(
             "{command:?} failed:\n{}{}",

@@ -14,17 +14,26 @@ typedef struct transform_string_t {
   size_t len;
 } transform_string_t;
 
+// How much a line of the log matters. The operator chooses from which level on lines are written: `info`, unless told
+// otherwise.
 typedef uint8_t sluice_guest_host_level_t;
 
+// Every step, for finding a mistake.
 #define SLUICE_GUEST_HOST_LEVEL_TRACE 0
+// What helps to find a mistake.
 #define SLUICE_GUEST_HOST_LEVEL_DEBUG 1
+// What an operator may want to know.
 #define SLUICE_GUEST_HOST_LEVEL_INFO 2
+// What an operator should look at some time.
 #define SLUICE_GUEST_HOST_LEVEL_WARN 3
+// What an operator should look at now.
 #define SLUICE_GUEST_HOST_LEVEL_ERROR 4
 
 // A 128-bit integer as two halves: value = high * 2^64 + low, in two's complement where signed.
 typedef struct sluice_guest_types_wide_t {
+  // Bits 0 to 63.
   uint64_t   low;
+  // Bits 64 to 127.
   uint64_t   high;
 } sluice_guest_types_wide_t;
 
@@ -65,20 +74,31 @@ typedef struct sluice_guest_types_field_t {
 #define SLUICE_GUEST_TYPES_FIELD_RAW 0
 // UTF-8 text, 1 to 255 bytes long.
 #define SLUICE_GUEST_TYPES_FIELD_TEXT 1
+// On the wire one byte, 0 or 1.
 #define SLUICE_GUEST_TYPES_FIELD_BOOLEAN 2
+// A signed 8-bit integer.
 #define SLUICE_GUEST_TYPES_FIELD_INT8 3
+// A signed 16-bit integer.
 #define SLUICE_GUEST_TYPES_FIELD_INT16 4
+// A signed 32-bit integer.
 #define SLUICE_GUEST_TYPES_FIELD_INT32 5
+// A signed 64-bit integer.
 #define SLUICE_GUEST_TYPES_FIELD_INT64 6
 // A signed 128-bit integer.
 #define SLUICE_GUEST_TYPES_FIELD_INT128 7
+// An unsigned 8-bit integer.
 #define SLUICE_GUEST_TYPES_FIELD_UINT8 8
+// An unsigned 16-bit integer.
 #define SLUICE_GUEST_TYPES_FIELD_UINT16 9
+// An unsigned 32-bit integer.
 #define SLUICE_GUEST_TYPES_FIELD_UINT32 10
+// An unsigned 64-bit integer.
 #define SLUICE_GUEST_TYPES_FIELD_UINT64 11
 // An unsigned 128-bit integer.
 #define SLUICE_GUEST_TYPES_FIELD_UINT128 12
+// A 32-bit floating-point number.
 #define SLUICE_GUEST_TYPES_FIELD_FLOAT32 13
+// A 64-bit floating-point number.
 #define SLUICE_GUEST_TYPES_FIELD_FLOAT64 14
 // A field whose bytes do not decode as their kind, or of a kind newer than this contract: Iggy's
 // kind code and the 1 to 255 bytes. It goes back on the wire as it came.
@@ -86,7 +106,9 @@ typedef struct sluice_guest_types_field_t {
 
 // One user header of a message. Keys are not forced to be unique, and their order is kept.
 typedef struct sluice_guest_types_header_t {
+  // Most often text.
   sluice_guest_types_field_t   key;
+  // Of any kind.
   sluice_guest_types_field_t   value;
 } sluice_guest_types_header_t;
 
@@ -106,7 +128,9 @@ typedef struct sluice_guest_types_source_t {
 // What a guest wants to be handed. What it does not ask for arrives empty and is not copied in.
 typedef uint8_t sluice_guest_types_inputs_t;
 
+// The payloads of messages.
 #define SLUICE_GUEST_TYPES_INPUTS_PAYLOADS (1 << 0)
+// The user headers of messages.
 #define SLUICE_GUEST_TYPES_INPUTS_HEADERS (1 << 1)
 
 typedef struct {

@@ -5,6 +5,10 @@ mod inspect;
 mod new;
 mod test;
 
+use std::path::PathBuf;
+
+use anyhow::Context;
+
 use super::Exit;
 
 /// What `sluice guest` does.
@@ -34,6 +38,14 @@ pub enum Command {
     /// Ends with 3 when a message does not come out as expected, or, without expectation, when the guest traps, runs out
     /// of its limits or gives a verdict that cannot be carried out.
     Test(test::Arguments),
+}
+
+/// The folder in which sluice keeps what can be made again.
+fn cache() -> anyhow::Result<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+    let cache = cache.filter(|folder| folder.is_absolute()).or_else(home);
+    Ok(cache.context("there is no HOME")?.join("sluice"))
 }
 
 /// Runs the command.

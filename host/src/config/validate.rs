@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use globset::Glob;
 
-use super::{Cluster, Config, Link};
+use super::{Cluster, Config, Guest, Link};
 
 /// A request frame of Iggy holds 64 MiB; the rest is room for its headers.
 const LARGEST_BATCH: u64 = 60 * 1024 * 1024;
@@ -24,33 +24,7 @@ pub fn problems(config: &Config) -> Vec<String> {
         problems.push("gateway.watch_interval must be above 0".to_owned());
     }
     for (name, guest) in &config.guests {
-        let limits = &guest.limits;
-        if limits.time.is_zero() || limits.start.is_zero() {
-            problems.push(format!(
-                "guest `{name}`: limits.time and limits.start must be above 0"
-            ));
-        }
-        let breaker = &guest.breaker;
-        if breaker.faults == 0 || breaker.pause.is_zero() || breaker.max_pause < breaker.pause {
-            problems.push(format!(
-                "guest `{name}`: breaker.faults and breaker.pause must be above 0, and breaker.max_pause no less than \
-                 breaker.pause"
-            ));
-        }
-        for variable in guest.grants.environment.iter().flatten() {
-            if variable.is_empty() || variable.contains(['=', '\0']) {
-                problems.push(format!(
-                    "guest `{name}`: grants.environment holds {variable:?}, which is no name of a variable"
-                ));
-            }
-        }
-        for path in guest.grants.folders.iter().flat_map(|list| list.keys()) {
-            if !path.starts_with('/') {
-                problems.push(format!(
-                    "guest `{name}`: grants.folders gives the folder `{path}`; a guest's path starts with `/`"
-                ));
-            }
-        }
+        problems.extend(guest_problems(name, guest));
     }
     if let Some(admin) = &config.admin
         && !admin.address.ip().is_loopback()
@@ -77,6 +51,59 @@ pub fn problems(config: &Config) -> Vec<String> {
         link_problems(config, link, &mut problems);
     }
     problems
+}
+
+/// Every problem of a guest's section.
+pub fn guest_problems(name: &str, guest: &Guest) -> Vec<String> {
+    let mut problems = Vec::new();
+    let limits = &guest.limits;
+    if limits.time.is_zero() || limits.start.is_zero() {
+        problems.push(format!(
+            "guest `{name}`: limits.time and limits.start must be above 0"
+        ));
+    }
+    let breaker = &guest.breaker;
+    if breaker.faults == 0 || breaker.pause.is_zero() || breaker.max_pause < breaker.pause {
+        problems.push(format!(
+            "guest `{name}`: breaker.faults and breaker.pause must be above 0, and breaker.max_pause no less than \
+             breaker.pause"
+        ));
+    }
+    for variable in guest.grants.environment.iter().flatten() {
+        if variable.is_empty() || variable.contains(['=', '\0']) {
+            problems.push(format!(
+                "guest `{name}`: grants.environment holds {variable:?}, which is no name of a variable"
+            ));
+        }
+    }
+    for path in guest.grants.folders.iter().flat_map(|list| list.keys()) {
+        if !path.starts_with('/') {
+            problems.push(format!(
+                "guest `{name}`: grants.folders gives the folder `{path}`; a guest's path starts with `/`"
+            ));
+        }
+    }
+    if let Some(key) = no_json(&guest.config) {
+        problems.push(format!(
+            "guest `{name}`: config.{key} is inf or nan, which JSON cannot tell the guest"
+        ));
+    }
+    problems
+}
+
+/// The first key of a table whose number JSON does not have.
+fn no_json(table: &toml::Table) -> Option<String> {
+    fn within(value: &toml::Value) -> Option<String> {
+        match value {
+            toml::Value::Float(number) if !number.is_finite() => Some(String::new()),
+            toml::Value::Array(list) => list.iter().find_map(within),
+            toml::Value::Table(table) => no_json(table).map(|key| format!(".{key}")),
+            _ => None,
+        }
+    }
+    table
+        .iter()
+        .find_map(|(key, value)| within(value).map(|rest| format!("{key}{rest}")))
 }
 
 fn cluster_problem(name: &str, cluster: &Cluster) -> Option<String> {

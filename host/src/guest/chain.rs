@@ -147,15 +147,7 @@ impl Judge for Chain {
     }
 }
 
-fn fail(outcome: &mut Outcome, failure: Failure, offset: u64, source: &Source, on_error: OnError) {
-    tracing::warn!(
-        guest = failure.guest,
-        source = %source.partition,
-        offset,
-        stage = failure.stage.name(),
-        reason = failure.reason,
-        "a message could not be processed"
-    );
+fn fail(outcome: &mut Outcome, failure: Failure, on_error: OnError) {
     outcome.failed = true;
     if on_error != OnError::Forward {
         outcome.fate = Fate::Fail(Box::new(failure));
@@ -280,7 +272,17 @@ impl Member {
                         stage,
                         reason,
                     };
-                    fail(outcome, failure, frames[index].offset, source, on_error);
+                    if stats.may_warn(Instant::now()) {
+                        tracing::warn!(
+                            guest = failure.guest,
+                            source = %source.partition,
+                            offset = frames[index].offset,
+                            stage = stage.name(),
+                            reason = failure.reason,
+                            "a message could not be processed"
+                        );
+                    }
+                    fail(outcome, failure, on_error);
                 }
             }
         }
@@ -315,8 +317,11 @@ impl Member {
             let one_at_fault = guest.is_per_message();
             let ended = guest.decide(part, &mut decisions);
             let rest = &part[decisions.choices.len() - done_before..];
-            if rest.len() < part.len() {
-                self.breaker.success();
+            for &choice in &decisions.choices[done_before..] {
+                match &decisions.table[choice as usize] {
+                    Decision::Fail(Stage::Verdict, reason) => self.breaker.fault(reason),
+                    _ => self.breaker.success(),
+                }
             }
             let Err(fault) = ended else {
                 continue;

@@ -20,7 +20,7 @@ pub(super) const MESSAGE_HANDLER: &str = "sluice:guest/message-handler@0.1";
 pub(super) const BATCH_HANDLER: &str = "sluice:guest/batch-handler@0.1";
 
 /// The version of the contract in `wit/`.
-const CONTRACT: &str = "0.1.1";
+pub(super) const CONTRACT: &str = "0.1.1";
 
 /// A component that cannot serve as a guest. All of these are for its author or the operator to mend.
 #[derive(Debug, thiserror::Error)]
@@ -162,7 +162,9 @@ impl Component {
         let version = Version::of(&guest.component, &bytes);
         let (compiled, world) = prepare(engine, name, guest, &bytes, &version).map_err(fail)?;
         // What is granted must be there before a lane depends on it.
-        System::new(&guest.grants).map_err(|reason| fail(LoadReason::System(reason)))?;
+        System::new(&guest.grants)
+            .and_then(|_| grants::check_folders(&guest.grants))
+            .map_err(|reason| fail(LoadReason::System(reason)))?;
         let config = serde_json::to_string(&guest.config)
             .map_err(|error| fail(LoadReason::Mismatch(error.to_string())))?;
         let component = Arc::new(Self {
@@ -271,8 +273,8 @@ fn check_import(guest: &str, granted: &config::Grants, import: &str) -> Result<(
     }
 }
 
-/// The version of the contract that an import is of, where that is newer than this one.
-fn newer(import: &str) -> Option<String> {
+/// The version of the contract that an import or export is of, where that is newer than this one.
+pub(super) fn newer(import: &str) -> Option<String> {
     let (_, version) = import.strip_prefix("sluice:guest/")?.split_once('@')?;
     let last = |version: &str| version.rsplit('.').next()?.parse::<u32>().ok();
     (last(version)? > last(CONTRACT)?).then(|| version.to_owned())

@@ -111,6 +111,35 @@ impl System {
     }
 }
 
+/// Refuses a folder with anything but files, folders and links in it: opening a pipe, for example, would hold a guest up for
+/// ever.
+///
+/// # Errors
+/// A text that names it.
+pub fn check_folders(grants: &Grants) -> std::result::Result<(), String> {
+    let mut folders: Vec<_> = grants
+        .folders
+        .iter()
+        .flat_map(|list| list.values().cloned())
+        .collect();
+    while let Some(folder) = folders.pop() {
+        let fail = |error: std::io::Error| format!("grants.folders: {}: {error}", folder.display());
+        for entry in std::fs::read_dir(&folder).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let kind = entry.file_type().map_err(fail)?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if !kind.is_file() && !kind.is_symlink() {
+                return Err(format!(
+                    "grants.folders: {} is no file: keep pipes, sockets and devices out of what guests read",
+                    entry.path().display()
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView {

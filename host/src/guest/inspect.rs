@@ -1,9 +1,13 @@
 //! What a component file says of itself, without compiling it.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use wit_component::DecodedWasm;
 
-use super::component::{BATCH_HANDLER, LoadReason, MESSAGE_HANDLER, describe, is_core_module};
+use super::component::{
+    BATCH_HANDLER, LoadReason, MESSAGE_HANDLER, describe, is_core_module, newer,
+};
 use super::grants::{Need, needed};
 
 /// What a component wants and gives.
@@ -13,6 +17,10 @@ pub struct Inspection {
     pub world: &'static str,
     /// Version of the contract that it was built for.
     pub contract: String,
+    /// Whether that is newer than the one that this sluice has. It loads if it needs nothing new.
+    pub newer: bool,
+    /// The lines of `[guests.NAME.grants]` that it needs, each once.
+    pub grants: Vec<String>,
     /// What it imports.
     pub imports: Vec<Import>,
     /// What it exports.
@@ -77,10 +85,17 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, LoadReason> {
     };
     let version = handler.split_once('@').map_or("", |(_, version)| version);
     let imports = names(world.imports.keys().collect());
+    let imports: Vec<_> = imports.into_iter().map(Import::new).collect();
+    let grants: BTreeSet<_> = imports
+        .iter()
+        .filter_map(|import| import.grant.clone())
+        .collect();
     Ok(Inspection {
         world: name,
         contract: version.to_owned(),
-        imports: imports.into_iter().map(Import::new).collect(),
+        newer: newer(handler).is_some(),
+        grants: grants.into_iter().collect(),
+        imports,
         exports,
     })
 }

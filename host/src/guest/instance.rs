@@ -244,7 +244,14 @@ impl types::Host for State {}
 
 impl host::Host for State {
     fn log(&mut self, level: host::Level, mut message: String) {
-        if !self.stats.may_log(Instant::now()) {
+        let wanted = match level {
+            host::Level::Trace => tracing::enabled!(target: "guest", tracing::Level::TRACE),
+            host::Level::Debug => tracing::enabled!(target: "guest", tracing::Level::DEBUG),
+            host::Level::Info => tracing::enabled!(target: "guest", tracing::Level::INFO),
+            host::Level::Warn => tracing::enabled!(target: "guest", tracing::Level::WARN),
+            host::Level::Error => tracing::enabled!(target: "guest", tracing::Level::ERROR),
+        };
+        if !wanted || !self.stats.may_log(Instant::now()) {
             return;
         }
         message.truncate(message.floor_char_boundary(LOG_LIMIT));

@@ -90,6 +90,21 @@ impl Default for Payload {
     }
 }
 
+impl std::fmt::Display for Header {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}={}", self.key, self.value)
+    }
+}
+
+impl std::fmt::Display for Field {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => formatter.write_str(text),
+            Self::Typed(value) => write!(formatter, "{}({})", value.kind, value.value),
+        }
+    }
+}
+
 impl From<readable::Value> for Field {
     fn from(value: readable::Value) -> Self {
         if value.kind == "text" {
@@ -223,7 +238,8 @@ impl Answer {
             parts.push(format!("to {}", routes.join(", ")));
         }
         if let Some(headers) = &self.headers {
-            parts.push(format!("{} headers", headers.len()));
+            let shown = headers.iter().map(ToString::to_string);
+            parts.push(format!("headers {}", shown.collect::<Vec<_>>().join(", ")));
         }
         match &self.payload {
             Some(Payload::Text(text)) => parts.push(text.clone()),
@@ -275,7 +291,9 @@ pub fn read(path: &Path) -> Result<Polled, String> {
         if offset < next {
             return Err(at(format!("offset {offset} does not follow the last one")));
         }
-        next = offset + 1;
+        next = offset
+            .checked_add(1)
+            .ok_or_else(|| at("offset 18446744073709551615 is never reached".to_owned()))?;
         let id = match &message.id {
             Id::Number(id) => u128::from(*id),
             Id::Text(text) => text

@@ -14,7 +14,7 @@ const NAMES: usize = 64;
 /// Longest name, in bytes.
 const NAME_LIMIT: usize = 64;
 
-/// Log lines within [`WINDOW`].
+/// Log lines within [`WINDOW`]: of the guest, and again about messages that it fails on.
 const LINES: u32 = 100;
 
 const WINDOW: Duration = Duration::from_secs(1);
@@ -42,6 +42,7 @@ pub struct Stats {
     pub refused_calls: AtomicU64,
     own: Mutex<Own>,
     lines: Mutex<Option<Lines>>,
+    warnings: Mutex<Option<Lines>>,
 }
 
 /// What the guest itself counts.
@@ -94,9 +95,18 @@ impl Stats {
         }
     }
 
-    /// Whether one more log line may be written at `now`.
+    /// Whether the guest may write one more log line at `now`.
     pub(super) fn may_log(&self, now: Instant) -> bool {
-        let mut lines = lock(&self.lines);
+        self.one_more(&self.lines, now)
+    }
+
+    /// Whether one more message that it fails on may be told of at `now`.
+    pub(super) fn may_warn(&self, now: Instant) -> bool {
+        self.one_more(&self.warnings, now)
+    }
+
+    fn one_more(&self, lines: &Mutex<Option<Lines>>, now: Instant) -> bool {
+        let mut lines = lock(lines);
         let current = lines
             .take()
             .filter(|lines| now.duration_since(lines.since) < WINDOW);
@@ -151,5 +161,7 @@ mod tests {
         assert_eq!(written, 100);
         assert_eq!(stats.left_out.load(Ordering::Relaxed), 900);
         assert!(stats.may_log(start + WINDOW));
+        let warned = (0..1000).filter(|_| stats.may_warn(start)).count();
+        assert_eq!(warned, 100, "they do not take each other's place");
     }
 }

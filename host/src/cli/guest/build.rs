@@ -8,6 +8,8 @@ use sluice_guest_build::{Builder, Language, Project};
 use crate::cli::Exit;
 use crate::guest::inspect;
 
+const CONTRACT: &str = include_str!("../../../../wit/sluice-guest.wit");
+
 /// Arguments of `sluice guest build`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -17,7 +19,7 @@ pub struct Arguments {
     /// Where the component is written; NAME.wasm in the folder NAME when left out.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// The contract; the guest's own folder `wit` when left out.
+    /// The contract; the guest's own folder `wit` when left out, or else that of this sluice.
     #[arg(long, value_name = "FOLDER")]
     wit: Option<PathBuf>,
     #[expect(clippy::doc_markdown, reason = "this is the text of --help")]
@@ -49,6 +51,10 @@ pub fn execute(arguments: &Arguments) -> Result<Exit, (Exit, anyhow::Error)> {
 
 fn out(arguments: &Arguments, folder: &Path) -> anyhow::Result<PathBuf> {
     if let Some(out) = &arguments.out {
+        let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+            bail!("--out: there is no folder {}", parent.display());
+        }
         return Ok(out.clone());
     }
     let name = folder.file_name().ok_or_else(|| {
@@ -63,11 +69,8 @@ fn tools(arguments: &Arguments) -> anyhow::Result<PathBuf> {
     if let Some(tools) = &arguments.tools {
         return std::path::absolute(tools).context("cannot find the folder of --tools");
     }
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
-    let cache = cache.filter(|folder| folder.is_absolute()).or_else(home);
-    let cache = cache.context("there is no HOME: say with `--tools` where tools are installed")?;
-    Ok(cache.join("sluice/tools"))
+    let cache = super::cache().context("say with `--tools` where tools are installed")?;
+    Ok(cache.join("tools"))
 }
 
 fn build(
@@ -77,9 +80,12 @@ fn build(
     tools: &Path,
     out: &Path,
 ) -> anyhow::Result<usize> {
-    let wit = arguments.wit.clone().unwrap_or_else(|| folder.join("wit"));
-    let wit = std::fs::canonicalize(&wit)
-        .with_context(|| format!("cannot open the contract {}", wit.display()))?;
+    let work = folder.join("target");
+    let wit = match &arguments.wit {
+        Some(wit) => std::fs::canonicalize(wit)
+            .with_context(|| format!("cannot open the contract {}", wit.display()))?,
+        None => contract(folder, &work)?,
+    };
     let builder = Builder {
         tools: tools.to_owned(),
         install: arguments.install,
@@ -88,18 +94,33 @@ fn build(
     let project = Project {
         source: folder,
         wit: &wit,
-        work: &folder.join("target"),
+        work: &work,
     };
     let bytes = builder.build(language, project)?;
     let inspection = inspect(&bytes).map_err(|reason| anyhow!("it built, but {reason}"))?;
     if let Some(import) = inspection.imports.iter().find(|import| !import.possible) {
         bail!("it built, but imports {}, which no guest gets", import.name);
     }
-    for import in &inspection.imports {
-        if let Some(grant) = &import.grant {
-            eprintln!("{} needs the grant {grant}", import.name);
-        }
+    if !inspection.grants.is_empty() {
+        eprintln!("it needs grants = {{ {} }}", inspection.grants.join(", "));
     }
-    std::fs::write(out, &bytes).with_context(|| format!("cannot write {}", out.display()))?;
+    // At once, for a gateway may watch the file.
+    let new = out.with_extension("wasm.new");
+    std::fs::write(&new, &bytes)
+        .and_then(|()| std::fs::rename(&new, out))
+        .with_context(|| format!("cannot write {}", out.display()))?;
     Ok(bytes.len())
+}
+
+/// The guest's own copy of the contract, or else the one that this sluice has.
+fn contract(folder: &Path, work: &Path) -> anyhow::Result<PathBuf> {
+    let own = folder.join("wit");
+    if own.is_dir() {
+        return Ok(own);
+    }
+    let copy = work.join("wit");
+    std::fs::create_dir_all(&copy)
+        .and_then(|()| std::fs::write(copy.join("sluice-guest.wit"), CONTRACT))
+        .with_context(|| format!("cannot write {}", copy.display()))?;
+    Ok(copy)
 }

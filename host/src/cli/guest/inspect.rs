@@ -58,14 +58,28 @@ fn print(shown: &Shown, json: bool) -> std::io::Result<()> {
     let Inspection {
         world,
         contract,
+        newer,
+        grants,
         imports,
         exports,
     } = &shown.inspection;
     writeln!(stdout, "world     {world}")?;
-    writeln!(stdout, "contract  sluice:guest@{contract}")?;
+    let note = if *newer {
+        "   newer than this sluice has: it loads if it needs nothing new"
+    } else {
+        ""
+    };
+    writeln!(
+        stdout,
+        "contract  sluice:guest@{}{note}",
+        printable(contract)
+    )?;
     let size = ByteSize::b(shown.bytes as u64).display().iec();
     writeln!(stdout, "size      {size}")?;
     writeln!(stdout, "version   {}", shown.hash)?;
+    if !grants.is_empty() {
+        writeln!(stdout, "grants    {{ {} }}", grants.join(", "))?;
+    }
     for export in exports {
         writeln!(stdout, "exports   {}", printable(export))?;
     }

@@ -35,12 +35,15 @@ fn name(text: &str) -> Result<String, String> {
     let known = |character: char| {
         character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-'
     };
+    if text == "sluice-guest" {
+        return Err("the SDK has this name".to_owned());
+    }
     let begins = text.starts_with(|character: char| character.is_ascii_lowercase());
     if begins && text.chars().all(known) && !text.ends_with('-') && text.len() <= 64 {
         Ok(text.to_owned())
     } else {
         Err(
-            "a name has up to 64 small letters, digits and dashes, and begins with a letter"
+            "a name has up to 64 small letters, digits and dashes, begins with a letter and does not end with a dash"
                 .to_owned(),
         )
     }

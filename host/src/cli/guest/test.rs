@@ -78,7 +78,8 @@ pub fn execute(arguments: &Arguments) -> Result<Exit, (Exit, anyhow::Error)> {
     let batch = samples::read(&arguments.input).map_err(usage)?;
     let expected = arguments.expect.as_deref().map(Expected::read);
     let expected = expected.transpose().map_err(usage)?;
-    let engine = Engine::new(None).map_err(|error| unusable(format!("{error:#}")))?;
+    let cache = super::cache().ok().map(|folder| folder.join("compiled"));
+    let engine = Engine::new(cache.as_deref()).map_err(|error| unusable(format!("{error:#}")))?;
     let name = arguments.file.file_stem().unwrap_or_default();
     let component = Component::load(&engine, &name.to_string_lossy(), &settings)
         .map_err(|error| unusable(error.to_string()))?;
@@ -109,10 +110,19 @@ fn settings(arguments: &Arguments) -> Result<config::Guest, String> {
         .parse()
         .map_err(|error: toml::de::Error| format!("--set: {}", error.to_string().trim_end()))?;
     let file = arguments.file.display().to_string();
-    table.insert("component".to_owned(), file.into());
-    table
+    if table.insert("component".to_owned(), file.into()).is_some() {
+        return Err("--set: the component is the file that is tested".to_owned());
+    }
+    let mut settings: config::Guest = table
         .try_into()
-        .map_err(|error: toml::de::Error| format!("--set: {}", error.to_string().trim_end()))
+        .map_err(|error: toml::de::Error| format!("--set: {}", error.to_string().trim_end()))?;
+    let problems = config::guest_problems("the guest", &settings);
+    if !problems.is_empty() {
+        return Err(format!("--set: {}", problems.join("; ")));
+    }
+    // Here every message gets an answer, however many the guest fails on.
+    settings.breaker.faults = u32::MAX;
+    Ok(settings)
 }
 
 /// Time and memory of a message.

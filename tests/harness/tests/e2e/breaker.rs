@@ -209,3 +209,19 @@ async fn a_guest_that_cannot_start_again_costs_no_message() -> Result<()> {
     );
     Ok(())
 }
+
+#[tokio::test]
+async fn verdicts_that_cannot_be_carried_out_count_as_faults() -> Result<()> {
+    let twice = "route:a,a";
+    let fragile = Fragile::new(&["1", twice, "2", twice, twice, twice]).await?;
+    let mut sluice = fragile.setup.run(&fragile.config(LONG)?)?;
+    sluice
+        .logged("the guest fails on message after message")
+        .await?;
+    fragile.becomes("rewriter")?;
+    let (code, body) = sluice.ask("POST", "/guests/g/reload").await?;
+    ensure!(code == 422, "it wants a configuration: {body}");
+    let report = sluice.stop().await?;
+    assert_eq!(report.lanes[0].failed, 4);
+    Ok(())
+}

@@ -101,9 +101,9 @@ async fn links_come_go_and_change_and_the_others_are_not_touched() -> Result<()>
         .as_array()
         .context("links")?
         .iter()
-        .map(|link| (&link["link"], &link["lanes"][0]["forwarded"]))
+        .map(|link| &link["link"])
         .collect();
-    assert_eq!(shown, [(&json!("b"), &json!(3)), (&json!("c"), &json!(1))]);
+    assert_eq!(shown, ["b", "c"]);
 
     sluice.signal("TERM").await?;
     let (code, text, log) = sluice.output().await?;

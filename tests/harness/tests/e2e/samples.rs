@@ -199,6 +199,22 @@ async fn input_that_is_no_message_is_refused_by_line() -> Result<()> {
         );
     }
     let input = folder.file("input.jsonl", &["{}"])?;
+    for (set, says) in [
+        (
+            "limits.time = \"0 s\"",
+            "limits.time and limits.start must be above 0",
+        ),
+        ("config = { keep = [nan] }", "config.keep is inf or nan"),
+        (
+            "component = \"other.wasm\"",
+            "the component is the file that is tested",
+        ),
+    ] {
+        let (code, _, log) =
+            sluice_guest(&[&"test", &guest("filter")?, &"--input", &input, &"-s", &set]).await?;
+        assert_eq!(code, 2, "{log}");
+        assert!(log.contains(says), "{says}\n{log}");
+    }
     let set = "limts = {}";
     let (code, _, log) =
         sluice_guest(&[&"test", &guest("filter")?, &"--input", &input, &"-s", &set]).await?;
@@ -257,5 +273,41 @@ async fn a_version_that_does_not_pass_its_samples_is_not_used() -> Result<()> {
         header(&delivered[0], "version").as_deref(),
         Some("version-0000")
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_guest_reads_a_granted_folder_and_one_with_a_pipe_is_refused() -> Result<()> {
+    let folder = Folder::new()?;
+    let shared = folder.0.path().join("shared");
+    std::fs::create_dir_all(shared.join("deep"))?;
+    std::fs::write(shared.join("greeting"), "hello")?;
+    let input = folder.file("input.jsonl", &[r#"{"payload": "read:greeting"}"#])?;
+    let grants = format!(
+        "grants = {{ clock = true, random = true, environment = [], folders = {{ \"/data\" = \"{}\" }} }}",
+        shared.display()
+    );
+    let system = guest("system")?;
+    let arguments: [&dyn AsRef<OsStr>; 6] = [&"test", &system, &"--input", &input, &"-s", &grants];
+    let (code, lines, log) = sluice_guest(&arguments).await?;
+    ensure!(code == 0, "{log}");
+    assert!(lines[0].to_string().contains("hello"), "{lines:?}");
+
+    let pipe = shared.join("deep/pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status()?;
+    ensure!(made.success(), "no pipe");
+    let (code, _, log) = sluice_guest(&arguments).await?;
+    assert_eq!(code, 3, "{log}");
+    assert!(log.contains("deep/pipe is no file: keep pipes"), "{log}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_message_is_tested_however_many_the_guest_fails_on() -> Result<()> {
+    let folder = Folder::new()?;
+    let input = folder.file("input.jsonl", &[r#"{"payload": "panic"}"#; 40])?;
+    let (code, lines, log) =
+        sluice_guest(&[&"test", &guest("faulty")?, &"--input", &input]).await?;
+    assert_eq!((code, lines.len()), (3, 40), "{log}");
     Ok(())
 }
