@@ -14,6 +14,7 @@ pub use client::Client;
 pub use connection::Connection;
 pub use error::{Error, Fault};
 pub use messages::PollFrom;
+pub use messages::SDK_PATIENCE;
 pub use topology::{PartitionInfo, TopicInfo};
 
 use crate::config;

@@ -34,8 +34,8 @@ use crate::cluster::Partition;
 
 /// Decides over the batches of one source partition, in their order.
 pub trait Judge: Send {
-    /// The judge comes back with what it decided. Where that is not the whole batch, it wants to be asked about the
-    /// rest, and about nothing else, after a pause.
+    /// The judge comes back with what it decided, at least about one message unless there is a pause. Where that is not
+    /// the whole batch, it wants to be asked about the rest, and about nothing else, after any pause.
     fn judge(self: Box<Self>, batch: Arc<Polled>) -> Judging;
 }
 
@@ -45,7 +45,7 @@ pub type Judging = Pin<Box<dyn Future<Output = (Box<dyn Judge>, Judged)> + Send>
 /// What was decided over a batch.
 #[derive(Debug)]
 pub struct Judged {
-    /// One outcome a message, of a front part of the batch: of all of it unless there is a pause.
+    /// One outcome a message, of a front part of the batch or of all of it.
     pub outcomes: Vec<Outcome>,
     /// A guest keeps failing and should be left alone.
     pub pause: Option<Pause>,

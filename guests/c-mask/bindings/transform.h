@@ -193,7 +193,7 @@ typedef struct {
 
 // A changed message. Its id, origin timestamp and all that is not named here stay as they are.
 typedef struct sluice_guest_types_rewrite_t {
-  // Where the changed message goes, each destination once and at most 256; an empty list leaves that to the link
+  // Where the changed message goes, each destination once and at most 64; an empty list leaves that to the link
   // and to earlier guests.
   sluice_guest_types_list_route_t   routes;
   // At most 256 changes to the user headers, which may take 100,000 bytes in Iggy's wire form after them. A
@@ -217,7 +217,7 @@ typedef struct sluice_guest_types_verdict_t {
 #define SLUICE_GUEST_TYPES_VERDICT_FORWARD 0
 // Settled without being delivered; counted as dropped.
 #define SLUICE_GUEST_TYPES_VERDICT_DROP 1
-// On, as it is, to these destinations: 1 to 256, each once. Replaces the routes of earlier guests.
+// On, as it is, to these destinations: 1 to 64, each once. Replaces the routes of earlier guests.
 #define SLUICE_GUEST_TYPES_VERDICT_ROUTE 2
 // On, changed.
 #define SLUICE_GUEST_TYPES_VERDICT_REWRITE 3

@@ -55,7 +55,7 @@ impl From<&link::Error> for Exit {
             | link::Error::Reset(_)
             | link::Error::Gap(_) => Self::Cluster,
             link::Error::Checkpoint(_) => Self::Checkpoint,
-            link::Error::Undrained(_) => Self::Undrained,
+            link::Error::Undrained(_) | link::Error::CutOff(_) => Self::Undrained,
             link::Error::Interrupted => Self::Success,
         }
     }

@@ -15,7 +15,7 @@ use crate::batch::Polled;
 
 /// The SDK repeats a send by itself for up to 30 seconds, in a task that outlives the call. Until it has given up,
 /// what a partition holds says nothing final about the send.
-const SDK_PATIENCE: Duration = Duration::from_secs(40);
+pub const SDK_PATIENCE: Duration = Duration::from_secs(40);
 
 /// Where a poll begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

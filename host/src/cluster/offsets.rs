@@ -14,6 +14,7 @@ use iggy_binary_protocol::responses::consumer_offsets::get_consumer_offset::Cons
 use iggy_binary_protocol::{WireConsumer, WireIdentifier};
 
 use super::error::Error;
+use super::messages::SDK_PATIENCE;
 use super::{Connection, Partition};
 
 impl Connection {
@@ -49,7 +50,9 @@ impl Connection {
         offset: u64,
     ) -> Result<(), Error> {
         let operation = format!("store offset {offset} of consumer {consumer} on {partition}");
-        self.call(operation, |client| async move {
+        // Given up earlier, it could still be executed, after a later one.
+        let limit = self.cluster.config.timeout.max(SDK_PATIENCE);
+        self.call_within(limit, operation, |client| async move {
             let request = StoreConsumerOffsetRequest {
                 consumer: WireConsumer::consumer(WireIdentifier::named(consumer)?),
                 stream_id: WireIdentifier::named(&*partition.stream)?,
@@ -72,7 +75,8 @@ impl Connection {
         partition: &Partition,
     ) -> Result<(), Error> {
         let operation = format!("delete the offset of consumer {consumer} on {partition}");
-        self.call(operation, |client| async move {
+        let limit = self.cluster.config.timeout.max(SDK_PATIENCE);
+        self.call_within(limit, operation, |client| async move {
             let request = DeleteConsumerOffsetRequest {
                 consumer: WireConsumer::consumer(WireIdentifier::named(consumer)?),
                 stream_id: WireIdentifier::named(&*partition.stream)?,

@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::SDK_PATIENCE;
 use crate::link::{self, Board, LinkReport};
+
+/// After so long no call of a link that was cut off is under way any more.
+const GIVEN_UP: Duration = SDK_PATIENCE.saturating_add(Duration::from_secs(5));
 
 /// Links by name.
 pub struct Links {
@@ -18,6 +22,8 @@ pub struct Links {
     running: BTreeMap<String, Running>,
     /// Those that do not run any more.
     ended: BTreeMap<String, LinkReport>,
+    /// When links were cut off last.
+    cut_off: BTreeMap<String, Instant>,
 }
 
 struct Running {
@@ -35,6 +41,7 @@ impl Links {
             tasks: JoinSet::new(),
             running: BTreeMap::new(),
             ended: BTreeMap::new(),
+            cut_off: BTreeMap::new(),
         }
     }
 
@@ -66,23 +73,27 @@ impl Links {
 
     /// Waits until a link has ended; tells whether one ran at all. May be given up without loss.
     pub async fn ended(&mut self) -> bool {
-        let ended = self.tasks.join_next().await;
+        let ended = self.tasks.join_next_with_id().await;
         let some = ended.is_some();
-        self.note(ended);
+        if let Some(ended) = ended {
+            self.note(ended);
+        }
         some
     }
 
-    fn note(&mut self, ended: Option<Result<LinkReport, JoinError>>) {
+    fn note(&mut self, ended: Result<(Id, LinkReport), JoinError>) {
         match ended {
-            Some(Ok(report)) => {
-                self.running.remove(&report.link);
-                self.ended.insert(report.link.clone(), report);
+            Ok((id, report)) => {
+                // Not another task that runs the link by now.
+                let running = self.running.get(&report.link);
+                if running.is_some_and(|link| link.abort.id() == id) {
+                    self.running.remove(&report.link);
+                    self.ended.insert(report.link.clone(), report);
+                }
             }
-            Some(Err(failed)) if failed.is_panic() => {
-                std::panic::resume_unwind(failed.into_panic())
-            }
-            // What was cut off is reported by those who did it.
-            Some(Err(_)) | None => {}
+            Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+            // Who cut it off reports it.
+            Err(_) => {}
         }
     }
 
@@ -108,26 +119,35 @@ impl Links {
 
     /// Ends a link that did not drain in time. It goes on from what is settled, as after a crash.
     async fn cut_off(&mut self, name: &str) {
-        let Some(link) = self.running.remove(name) else {
+        let Some(link) = self.running.get(name) else {
             return;
         };
-        link.abort.abort();
         let id = link.abort.id();
-        // A lane of it must not send any more when the link starts anew.
-        while !link.abort.is_finished() {
-            let ended = self.tasks.join_next_with_id().await;
-            let same = match &ended {
-                Some(Ok((ended, _))) => *ended == id,
-                Some(Err(failed)) => failed.id() == id,
-                None => true,
-            };
-            if same {
-                break;
+        link.abort.abort();
+        // It may have ended by itself meanwhile: then its report is here.
+        while self
+            .running
+            .get(name)
+            .is_some_and(|link| link.abort.id() == id)
+        {
+            match self.tasks.join_next_with_id().await {
+                Some(Err(failed)) if failed.id() == id && failed.is_cancelled() => break,
+                Some(ended) => self.note(ended),
+                None => break,
             }
-            self.note(ended.map(|ended| ended.map(|(_, report)| report)));
         }
+        if self.running.remove(name).is_none() {
+            return;
+        }
+        self.cut_off.insert(name.to_owned(), Instant::now());
         let limit = humantime::format_duration(self.drain_timeout);
         self.fail(name, link::Error::Undrained(limit));
+    }
+
+    /// How long a link that was cut off must not start yet: what it was sending may arrive for as long.
+    pub fn must_wait(&self, name: &str) -> Option<Duration> {
+        let since = self.cut_off.get(name)?.elapsed();
+        GIVEN_UP.checked_sub(since).filter(|left| !left.is_zero())
     }
 
     /// Cuts off what still runs. The reports of all links that ended, in the order of their names.

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::links::Links;
 use super::{Error, Running, clusters};
 use crate::config::{self, Config};
+use crate::link;
 
 /// The configuration is not taken up. What ran goes on as it was.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +42,8 @@ pub struct Changes {
     pub changed: Vec<String>,
     /// Links without changes that had failed, and started anew.
     pub restarted: Vec<String>,
-    /// Those of the links above that do not run, because how far they were could not be saved. The next reload tries again.
+    /// Those of the links above that do not run: how far they were could not be saved, or they did not drain in time and what
+    /// they were sending may still arrive. A later reload tries again.
     pub failed: Vec<String>,
     /// Guests that are new or have other settings.
     pub guests: Vec<String>,
@@ -141,16 +143,26 @@ impl Running {
         changes.guests.clone_from(&guests.changed);
 
         // From here on nothing can fail, and nothing is given up half way.
-        let ending: BTreeSet<_> = [&changes.removed, &changes.changed, &changes.restarted]
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect();
-        links.drain(&ending).await;
+        let names = |lists: &[&Vec<String>]| -> BTreeSet<String> {
+            lists.iter().flat_map(|list| list.iter().cloned()).collect()
+        };
+        let starting = names(&[&changes.added, &changes.changed, &changes.restarted]);
+        links
+            .drain(&names(&[
+                &changes.removed,
+                &changes.changed,
+                &changes.restarted,
+            ]))
+            .await;
         self.guests.install(guests);
-        for name in &ending {
-            if let Err(error) = self.writers.close(name).await {
-                links.fail(name, error.into());
+        for name in names(&[&changes.removed]).union(&starting) {
+            let refused = match self.writers.close(name).await {
+                Err(error) => Some(error.into()),
+                // Its report says already why it ended.
+                Ok(()) => links.must_wait(name).map(link::Error::CutOff),
+            };
+            if let Some(error) = refused {
+                links.fail(name, error);
                 changes.failed.push(name.clone());
             }
         }
@@ -166,9 +178,12 @@ impl Running {
         }
         self.clusters = clusters;
         self.config = config;
+        if stop.is_cancelled() {
+            return Ok(changes);
+        }
         for link in self.config.links.clone() {
             // From an older checkpoint it would send messages once more, where its destination is another now.
-            if !links.runs(&link.name) && !changes.failed.contains(&link.name) {
+            if starting.contains(&link.name) && !changes.failed.contains(&link.name) {
                 links.start(self.parts(link));
             }
         }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::breaker::Breaker;
 use super::component::Component;
 use super::decision::{Decision, Failure, Fate, Outcome, Stage};
-use super::instance::{Decisions, Fault, Instance};
+use super::instance::{Budget, Decisions, Fault, Instance};
 use super::slot::Slot;
 use super::{Judge, Judged, Judging, Pause, Source, View};
 use crate::batch::Polled;
@@ -107,7 +107,7 @@ impl Chain {
     }
 
     /// Asks every guest about every message of `batch` that the guests before let through, but about none a second
-    /// time: after an answer with a pause, `batch` is the rest of that before. One version of each guest decides, the
+    /// time: after an answer about a front part, `batch` is the rest of that before. One version of each guest decides, the
     /// newest that starts here. Runs as long as the guests do: not for a thread that must stay responsive.
     pub fn apply(&mut self, batch: &Polled) -> Judged {
         let mut outcomes = std::mem::take(&mut self.ahead);
@@ -115,7 +115,11 @@ impl Chain {
         let mut end = outcomes.len();
         for member in &mut self.members {
             member.prepare(&self.source);
-            let window = member.ahead..end;
+            // What it decided already is used up first: the host does not keep more and more of it.
+            let window = match member.ahead {
+                0 => 0..end,
+                ahead => ahead..ahead,
+            };
             end = member.pass(&self.source, self.on_error, batch, &mut outcomes, window);
             member.ahead = end;
         }
@@ -229,7 +233,7 @@ impl Member {
     }
 
     /// Decides over the messages of `window` that are still to be delivered. Returns the end of what it decided: of
-    /// the window, unless the breaker opens.
+    /// the window, unless the breaker opens or the budget is spent.
     fn pass(
         &mut self,
         source: &Source,
@@ -289,7 +293,7 @@ impl Member {
         live.get(decided).copied().unwrap_or(window.end)
     }
 
-    /// Decisions over a front part of `views`: over all of them, unless the breaker opens. Where the guest fails,
+    /// Decisions over a front part of `views`: over all of them, unless the breaker opens or the budget is spent. Where the guest fails,
     /// parts are tried with fresh instances until the message at fault is alone.
     fn judge(&mut self, source: &Source, views: &[View<'_>]) -> Decisions {
         let begun = Instant::now();
@@ -300,7 +304,9 @@ impl Member {
             (views, &views[..0])
         };
         let mut parts = vec![others, first];
+        let mut budget = Budget::new(self.component.settings.limits.time);
         while self.breaker.open().is_none()
+            && (decisions.choices.is_empty() || !budget.is_spent())
             && let Some(part) = parts.pop()
         {
             if part.is_empty() {
@@ -315,7 +321,7 @@ impl Member {
                 }
             };
             let one_at_fault = guest.is_per_message();
-            let ended = guest.decide(part, &mut decisions);
+            let ended = guest.decide(part, &mut decisions, &mut budget);
             let rest = &part[decisions.choices.len() - done_before..];
             for &choice in &decisions.choices[done_before..] {
                 match &decisions.table[choice as usize] {
@@ -324,6 +330,9 @@ impl Member {
                 }
             }
             let Err(fault) = ended else {
+                if !rest.is_empty() {
+                    break;
+                }
                 continue;
             };
             self.instance = None;

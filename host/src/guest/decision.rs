@@ -12,8 +12,11 @@ use crate::batch::{FRAME_LIMIT, frame_size, headers};
 /// Most bytes of a payload, as Iggy's own clients have it.
 const PAYLOAD_LIMIT: usize = 64_000_000;
 
-/// Most destinations, and most changes to headers, of one verdict: each costs the host more than it costs the guest.
-const LIST_LIMIT: usize = 256;
+/// Most destinations of one verdict. They are told apart for every message.
+const ROUTES_LIMIT: usize = 64;
+
+/// Most changes to headers of one verdict. Each costs the host more than it costs the guest.
+const CHANGES_LIMIT: usize = 256;
 
 /// Most bytes of a message's headers, as Iggy's own clients have it.
 const HEADERS_LIMIT: usize = 100_000;
@@ -157,6 +160,8 @@ impl From<Verdict> for Decision {
 pub(super) fn reason(said: &str) -> String {
     let mut reason = plain(&said[..said.floor_char_boundary(REASON_LIMIT)]);
     reason.truncate(reason.floor_char_boundary(REASON_LIMIT));
+    // What is escaped may have taken far more.
+    reason.shrink_to_fit();
     reason
 }
 
@@ -174,7 +179,7 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 fn check_routes(routes: Vec<types::Route>) -> Result<Arc<[RouteChoice]>, String> {
-    check_count(routes.len(), "destinations")?;
+    check_count(routes.len(), ROUTES_LIMIT, "destinations")?;
     let mut choices = Vec::with_capacity(routes.len());
     let mut seen = HashSet::new();
     for route in routes {
@@ -191,10 +196,10 @@ fn check_routes(routes: Vec<types::Route>) -> Result<Arc<[RouteChoice]>, String>
     Ok(choices.into())
 }
 
-fn check_count(count: usize, what: &str) -> Result<(), String> {
-    if count > LIST_LIMIT {
+fn check_count(count: usize, limit: usize, what: &str) -> Result<(), String> {
+    if count > limit {
         return Err(format!(
-            "the guest gave {count} {what} for a message; the limit is {LIST_LIMIT}"
+            "the guest gave {count} {what} for a message; the limit is {limit}"
         ));
     }
     Ok(())
@@ -211,7 +216,7 @@ fn check_name(kind: &str, name: Option<String>) -> Result<Option<Arc<str>>, Stri
 }
 
 fn check_rewrite(rewrite: types::Rewrite) -> Result<Rewrite, String> {
-    check_count(rewrite.headers.len(), "changes of headers")?;
+    check_count(rewrite.headers.len(), CHANGES_LIMIT, "changes of headers")?;
     let changes = rewrite
         .headers
         .iter()
@@ -248,7 +253,31 @@ fn check_rewrite(rewrite: types::Rewrite) -> Result<Rewrite, String> {
     })
 }
 
+impl Decision {
+    /// About how many bytes the host keeps of it for a message whose headers have this size.
+    pub(super) fn weight(&self, headers: usize) -> usize {
+        match self {
+            Self::Forward | Self::Drop | Self::Route(_) => 0,
+            Self::Fail(_, reason) => reason.len(),
+            Self::Rewrite(rewrite) => rewrite.weight(headers),
+        }
+    }
+}
+
 impl Rewrite {
+    fn weight(&self, headers: usize) -> usize {
+        let payload = self.payload.as_ref().map_or(0, Bytes::len);
+        if self.changes.is_empty() {
+            return payload;
+        }
+        let changes = self.changes.iter().map(|change| match change {
+            Change::Set((_, key), (_, value)) => key.len() + value.len() + 10,
+            Change::Remove(_) => 0,
+            Change::Rename(_, (_, key)) => key.len(),
+        });
+        payload + headers + changes.sum::<usize>()
+    }
+
     pub(super) fn routes(&self) -> Option<Arc<[RouteChoice]>> {
         self.routes.clone()
     }

@@ -21,6 +21,12 @@ use super::{Engine, Source, View, pack};
 /// could otherwise have the host copy without end.
 const COPY_LIMIT: usize = 128 * 1024 * 1024;
 
+/// Most bytes of changed messages that the host keeps before they are delivered, one message at least.
+const KEPT_LIMIT: usize = 16 * 1024 * 1024;
+
+/// Time for a batch, in times of one call.
+const CALLS: u32 = 10;
+
 /// Longest log line that is kept, in bytes.
 const LOG_LIMIT: usize = 4096;
 
@@ -165,7 +171,7 @@ impl Instance {
         matches!(self.handler, Handler::Message(_))
     }
 
-    /// Decides over `views`, appending to `decisions`.
+    /// Decides over `views`, appending to `decisions`; over a front part of them where the budget does not last.
     ///
     /// # Errors
     /// [`Fault`] when the guest failed; `decisions` then holds those of the messages before.
@@ -173,6 +179,7 @@ impl Instance {
         &mut self,
         views: &[View<'_>],
         decisions: &mut Decisions,
+        budget: &mut Budget,
     ) -> Result<(), Fault> {
         let (ticks, time, inputs) = (self.ticks, self.time, self.inputs);
         match &mut self.handler {
@@ -185,6 +192,10 @@ impl Instance {
                         .call_handle(&mut self.store, &message)
                         .map_err(|error| fault(&error, time))?;
                     decisions.push(verdict.into());
+                    budget.charge(std::slice::from_ref(view), decisions);
+                    if budget.is_spent() {
+                        break;
+                    }
                 }
             }
             Handler::Batch(guest, batch) => {
@@ -197,7 +208,11 @@ impl Instance {
                         .call_handle(&mut self.store, batch)
                         .map_err(|error| fault(&error, time))?;
                     take(verdicts, packed, decisions)?;
+                    budget.charge(&rest[..packed], decisions);
                     rest = &rest[packed..];
+                    if budget.is_spent() {
+                        break;
+                    }
                 }
             }
         }
@@ -226,10 +241,53 @@ fn take(verdicts: Verdicts, expected: usize, decisions: &mut Decisions) -> Resul
     decisions
         .choices
         .extend(verdicts.choices.iter().map(|choice| base + choice));
-    decisions
-        .table
-        .extend(verdicts.table.into_iter().map(Decision::from));
+    let mut chosen = vec![false; entries];
+    for choice in &verdicts.choices {
+        chosen[*choice as usize] = true;
+    }
+    let table = verdicts.table.into_iter().zip(chosen);
+    // What no message chose is not kept.
+    let table = table.map(|(verdict, chosen)| {
+        if chosen {
+            Decision::from(verdict)
+        } else {
+            Decision::Forward
+        }
+    });
+    decisions.table.extend(table);
     Ok(())
+}
+
+/// What a guest may make of one batch in one go. Then the lane delivers what is decided, and asks about the rest.
+#[derive(Debug)]
+pub(super) struct Budget {
+    bytes: usize,
+    until: Instant,
+}
+
+impl Budget {
+    /// For a guest whose calls may take `time`.
+    pub(super) fn new(time: Duration) -> Self {
+        Self {
+            bytes: KEPT_LIMIT,
+            until: Instant::now() + time.saturating_mul(CALLS),
+        }
+    }
+
+    /// Charges the last decisions, over `views`.
+    fn charge(&mut self, views: &[View<'_>], decisions: &Decisions) {
+        let last = &decisions.choices[decisions.choices.len() - views.len()..];
+        for (choice, view) in last.iter().zip(views) {
+            let decision = &decisions.table[*choice as usize];
+            let weight = decision.weight(view.headers.len());
+            self.bytes = self.bytes.saturating_sub(weight);
+        }
+    }
+
+    /// Whether nothing more should be asked.
+    pub(super) fn is_spent(&self) -> bool {
+        self.bytes == 0 || Instant::now() >= self.until
+    }
 }
 
 fn fault(error: &wasmtime::Error, limit: Duration) -> Fault {

@@ -410,18 +410,24 @@ pub fn chain(component: &Arc<Component>, source: &SampleSource) -> Result<Chain,
 /// # Errors
 /// A text when the guest keeps failing.
 pub fn answers(chain: &mut Chain, batch: &Polled) -> Result<Vec<Answer>, String> {
-    let judged = chain.apply(batch);
-    if let Some(pause) = judged.pause {
-        return Err(format!(
-            "the guest fails on message after message: {}",
-            pause.reason
-        ));
+    let (mut answers, mut rest) = (Vec::new(), batch.clone());
+    loop {
+        let judged = chain.apply(&rest);
+        if let Some(pause) = judged.pause {
+            return Err(format!(
+                "the guest fails on message after message: {}",
+                pause.reason
+            ));
+        }
+        let (part, others) = rest.split_at(judged.outcomes.len());
+        let offsets = part.frames().iter().map(|Frame { offset, .. }| *offset);
+        let outcomes = offsets.zip(&judged.outcomes);
+        answers.extend(outcomes.map(|(offset, outcome)| Answer::new(offset, outcome)));
+        if others.is_empty() {
+            return Ok(answers);
+        }
+        rest = others;
     }
-    let offsets = batch.frames().iter().map(|Frame { offset, .. }| *offset);
-    Ok(offsets
-        .zip(&judged.outcomes)
-        .map(|(offset, outcome)| Answer::new(offset, outcome))
-        .collect())
 }
 
 /// Whether a guest does with its samples what it should.

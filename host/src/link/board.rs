@@ -35,14 +35,17 @@ impl Board {
 
     /// Tells that a link does not run, and why.
     pub fn fail(&self, link: &str, error: &Error) {
-        for status in lock(&self.links)
-            .iter()
-            .filter(|status| status.link == link)
-        {
-            status.enter(State::Failed {
-                error: error.to_string(),
-            });
+        let failed = State::Failed {
+            error: error.to_string(),
+        };
+        let mut links = lock(&self.links);
+        if let Some(status) = links.iter().find(|status| status.link == link) {
+            status.enter(failed);
+            return;
         }
+        let status = Status::new(link, "");
+        status.enter(failed);
+        links.push(Arc::new(status));
     }
 
     /// Forgets a link and its lanes.

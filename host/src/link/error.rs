@@ -62,6 +62,12 @@ pub enum Error {
         "not drained within {0}: cut off; nothing is lost, the next start finds what was delivered and goes on"
     )]
     Undrained(humantime::FormattedDuration),
+    /// It was cut off lately, and something of it may still be under way.
+    #[error(
+        "cut off while it drained; what it was sending may still arrive: reload again in {} s, when that is over",
+        .0.as_secs() + 1
+    )]
+    CutOff(std::time::Duration),
     /// The gateway was told to stop while a call was being retried.
     #[error("stopped while waiting to try again")]
     Interrupted,

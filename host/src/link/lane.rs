@@ -173,7 +173,8 @@ impl<C: Client> Lane<C> {
         Ok(())
     }
 
-    /// Takes a batch from the source to a settled checkpoint, in parts where a guest has to be left alone in between.
+    /// Takes a batch from the source to a settled checkpoint: in parts where guests take long or make much of it, and where one
+    /// has to be left alone in between.
     async fn work_off(&mut self, batch: Polled) -> Result<(), Error> {
         let mut batch = Arc::new(batch);
         loop {
@@ -183,7 +184,11 @@ impl<C: Client> Lane<C> {
             batch = Arc::new(rest);
             match judged.pause {
                 Some(pause) => self.wait(pause).await?,
-                None => return Ok(()),
+                None if batch.is_empty() => return Ok(()),
+                None => {
+                    let now = std::future::ready(());
+                    self.ledger.retrier.unless_stopped(now).await?;
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 ;; Routes to 100,000 destinations.
 ;; fails: verdict
-;; says: 100000 destinations for a message; the limit is 256
+;; says: 100000 destinations for a message; the limit is 64
 (memory (export "memory") 60)
 (func $handle (type $handle)
   (if (call $is_bad (local.get 0))

@@ -139,12 +139,19 @@ impl Planner {
                 Some(chain) => chain,
                 None => Chain::start(&slots, source, on_error)?,
             };
-            let judged = chain.apply(&batch);
-            if let Some(pause) = judged.pause {
-                let Pause { guest, reason, .. } = pause;
-                return Err(Error::GuestKeepsFailing { guest, reason });
+            let (mut outcomes, mut rest) = (Vec::new(), (*batch).clone());
+            loop {
+                let judged = chain.apply(&rest);
+                if let Some(pause) = judged.pause {
+                    let Pause { guest, reason, .. } = pause;
+                    return Err(Error::GuestKeepsFailing { guest, reason });
+                }
+                rest = rest.split_at(judged.outcomes.len()).1;
+                outcomes.extend(judged.outcomes);
+                if rest.is_empty() {
+                    return Ok((chain, outcomes));
+                }
             }
-            Ok((chain, judged.outcomes))
         })
         .await?;
         if self.chains.len() >= CHAINS {

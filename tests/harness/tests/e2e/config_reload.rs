@@ -299,6 +299,7 @@ async fn a_link_that_failed_starts_anew() -> Result<()> {
 async fn a_link_that_does_not_drain_is_cut_off_and_goes_on_from_what_is_settled() -> Result<()> {
     let setup = Setup::with_faults().await?;
     setup.topic("t", 1).await?;
+    setup.topic("u", 1).await?;
     let all: Vec<_> = (1..=1000).map(message).collect();
     setup.produce("t", 0, &all).await?;
     let gate = Gate::default();
@@ -308,20 +309,31 @@ async fn a_link_that_does_not_drain_is_cut_off_and_goes_on_from_what_is_settled(
     setup.destination_broker().faults().add(held);
     let of = |messages: usize| -> Result<String> {
         let more = format!("{US}\nbatch = {{ messages = {messages} }}");
-        let config = config(&setup, "", &[link(&setup, "t", &more)])?;
+        let links = [link(&setup, "t", &more), link(&setup, "u", US)];
         let short = "name = \"test\"\ndrain_timeout = \"50 ms\"";
-        Ok(config.replace("name = \"test\"", short))
+        Ok(config(&setup, "", &links)?.replace("name = \"test\"", short))
     };
     let mut sluice = setup.run(&of(100)?)?;
     gate.reached_by(1).await;
-    let answer = reload(&setup, &mut sluice, &of(90)?).await?;
-    assert_changes(&answer, "changed", &["t"]);
-    assert_eq!(sluice.times_logged("not drained within 50ms"), 1);
-    setup.arrived("t", 0, all.len()).await?;
+    // What it was sending may still arrive: it must not start before that is over.
+    let (code, answer) = reload(&setup, &mut sluice, &of(90)?).await?;
+    assert_eq!((code, &answer["changed"]), (200, &json!(["t"])), "{answer}");
+    assert_eq!(answer["failed"], json!(["t"]), "{answer}");
+    assert!(sluice.times_logged("not drained within 50ms") > 0);
+    let (_, answer) = reload(&setup, &mut sluice, &of(90)?).await?;
+    assert_eq!(answer["restarted"], json!(["t"]), "{answer}");
+    assert_eq!(answer["failed"], json!(["t"]), "{answer}");
+    assert!(sluice.times_logged("may still arrive: reload again in") > 0);
+    copied(&setup, "u", "u", 1, 1).await?;
+    assert_eq!(starts(&sluice, "t"), 1);
+    sluice.signal("TERM").await?;
+    let (code, _, log) = sluice.end().await?;
+    ensure!(code == Some(6), "{code:?}\n{log}");
     gate.open();
+    let sluice = setup.run(&of(90)?)?;
+    setup.arrived("t", 0, all.len()).await?;
     let report = sluice.stop().await?;
     assert!(report.found() >= 100, "{report:?}");
-    assert_eq!(report.settled(), (1000, 0, 0));
     assert_eq!(setup.delivered("t", 0).await?, all);
     Ok(())
 }
@@ -353,6 +365,21 @@ async fn a_link_whose_checkpoint_cannot_be_saved_waits_for_the_next_reload() -> 
     let other = of(r#"destination = { cluster = "us", topic = "{topic}-2" }"#)?;
     let (code, answer) = reload(&setup, &mut sluice, &other).await?;
     assert_eq!((code, &answer["failed"]), (200, &json!(["t"])), "{answer}");
+    // Nor does it start when it is left out for a while.
+    let without = other
+        .split("[[links]]")
+        .filter(|part| !part.contains("name = \"t\""));
+    let without: Vec<_> = without.collect();
+    let (_, answer) = reload(&setup, &mut sluice, &without.join("[[links]]")).await?;
+    assert_eq!(
+        (&answer["removed"], &answer["failed"]),
+        (&json!(["t"]), &json!(["t"]))
+    );
+    let (_, answer) = reload(&setup, &mut sluice, &other).await?;
+    assert_eq!(
+        (&answer["added"], &answer["failed"]),
+        (&json!(["t"]), &json!(["t"]))
+    );
     setup.produce("t", 0, &[message(3)]).await?;
     let status: Value = serde_json::from_str(&sluice.get("/status").await?)?;
     assert_eq!(status["links"][0]["state"], "failed", "{status}");

@@ -115,3 +115,72 @@ fn check_outcome(outcome: &Outcome, expected: Option<&str>, text: &str) -> Resul
     ensure!(failure.reason.len() <= 1024, "the reason is long");
     Ok(())
 }
+
+/// A message's rewrite shows its own memory as the payload, so that the host has to hold all of it, message after message.
+const LARGE: &str = r#"
+(memory (export "memory") 160)
+(func $handle (type $handle) (i32.const 256))
+(data (i32.const 256) "\03\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\01\00\00\00\00\00\00\00\00\00\60\00")
+"#;
+
+/// Never comes back for batches, and decides over single messages.
+const ONLY_ONE: &str = "(func $handle (type $handle)
+  (if (i32.gt_u (local.get 1) (i32.const 1))
+    (then (loop $for_ever (br $for_ever))))
+  (call $forward_all (local.get 1)))";
+
+#[test]
+fn what_guests_make_of_a_batch_is_kept_in_parts() -> Result<()> {
+    let engine = engine()?;
+    let mut chain = chain(
+        &engine,
+        World::Transform,
+        LARGE,
+        "limits = { memory = \"16 MiB\", time = \"30 s\" }",
+    )?;
+    let mut rest = batch(&[b"payload".as_slice(); 8], &[]);
+    let mut parts = Vec::new();
+    while !rest.is_empty() {
+        let judged = chain.apply(&rest);
+        ensure!(judged.pause.is_none() && !judged.outcomes.is_empty());
+        let sizes = judged.outcomes.iter().map(|outcome| {
+            let edit = outcome
+                .edit
+                .as_deref()
+                .and_then(|edit| edit.payload.as_ref());
+            edit.map_or(0, bytes::Bytes::len)
+        });
+        ensure!(
+            sizes.clone().all(|size| size == 6 << 20),
+            "each has its payload"
+        );
+        parts.push(sizes.sum::<usize>());
+        rest = rest.split_at(judged.outcomes.len()).1;
+    }
+    assert_eq!(
+        parts,
+        [18 << 20, 18 << 20, 12 << 20],
+        "16 MiB, and what one message takes"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_guest_that_takes_long_does_not_hold_a_batch_for_long() -> Result<()> {
+    let engine = engine()?;
+    let limits = "limits = { memory = \"16 MiB\", time = \"20 ms\" }";
+    let mut chain = chain(&engine, World::TransformBatch, ONLY_ONE, limits)?;
+    let mut rest = batch(&[b"payload".as_slice(); 64], &[]);
+    let (mut parts, mut decided) = (0, 0);
+    while !rest.is_empty() {
+        let judged = chain.apply(&rest);
+        ensure!(judged.pause.is_none() && !judged.outcomes.is_empty());
+        ensure!(judged.outcomes.iter().all(|outcome| !outcome.failed));
+        parts += 1;
+        decided += judged.outcomes.len();
+        rest = rest.split_at(judged.outcomes.len()).1;
+    }
+    assert_eq!(decided, 64);
+    ensure!(parts > 1, "its whole time went by in one go");
+    Ok(())
+}
