@@ -47,9 +47,17 @@ impl Links {
 
     /// Starts a link.
     pub fn start(&mut self, parts: link::Parts) {
-        let name = parts.link.name.clone();
-        let stop = self.stop.child_token();
-        let abort = self.tasks.spawn(link::run(parts, stop.clone()));
+        let (name, stop) = (parts.link.name.clone(), self.stop.child_token());
+        self.spawn(name, stop.clone(), link::run(parts, stop));
+    }
+
+    fn spawn(
+        &mut self,
+        name: String,
+        stop: CancellationToken,
+        task: impl Future<Output = LinkReport> + Send + 'static,
+    ) {
+        let abort = self.tasks.spawn(task);
         self.ended.remove(&name);
         self.running.insert(name, Running { stop, abort });
     }
@@ -157,5 +165,66 @@ impl Links {
             self.cut_off(&name).await;
         }
         self.ended.into_values().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    fn links() -> Links {
+        Links::new(Arc::default(), LIMIT, CancellationToken::new())
+    }
+
+    /// Adds a link that takes `time` to drain.
+    fn add(links: &mut Links, name: &str, time: Duration) {
+        let stop = CancellationToken::new();
+        let (told, link) = (stop.clone(), name.to_owned());
+        links.spawn(name.to_owned(), stop, async move {
+            told.cancelled().await;
+            tokio::time::sleep(time).await;
+            LinkReport {
+                link,
+                lanes: Vec::new(),
+                error: None,
+            }
+        });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_link_that_ends_as_it_is_cut_off_does_not_take_its_successors_place() {
+        let name = BTreeSet::from(["a".to_owned()]);
+        for _ in 0..100 {
+            let mut links = links();
+            add(&mut links, "a", LIMIT);
+            links.drain(&name).await;
+            assert!(!links.runs("a"));
+            add(&mut links, "a", LIMIT);
+            let another = tokio::time::timeout(LIMIT, links.ended()).await;
+            assert!(another.is_err(), "nothing is left of the first");
+            assert!(links.runs("a"));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_link_that_was_cut_off_must_wait_and_one_that_drained_need_not() {
+        let mut links = links();
+        add(&mut links, "slow", LIMIT * 2);
+        add(&mut links, "fast", LIMIT / 2);
+        add(&mut links, "other", LIMIT);
+        links
+            .drain(&BTreeSet::from(["slow".to_owned(), "fast".to_owned()]))
+            .await;
+        assert!(links.must_wait("slow").is_some());
+        assert_eq!(links.must_wait("fast"), None);
+        assert!(links.runs("other"));
+        let reports = links.finish().await;
+        let ended: Vec<_> = reports
+            .iter()
+            .map(|report| (report.link.as_str(), report.error.is_some()))
+            .collect();
+        assert_eq!(ended, [("fast", false), ("other", true), ("slow", true)]);
     }
 }
