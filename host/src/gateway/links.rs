@@ -198,9 +198,15 @@ mod tests {
         let name = BTreeSet::from(["a".to_owned()]);
         for _ in 0..100 {
             let mut links = links();
-            add(&mut links, "a", LIMIT);
+            // No time to drain, so that its end and the deadline are there at once.
+            links.drain_timeout = Duration::ZERO;
+            add(&mut links, "a", Duration::ZERO);
+            links.running["a"].stop.cancel();
+            tokio::time::sleep(LIMIT).await;
+            assert!(links.running["a"].abort.is_finished());
             links.drain(&name).await;
             assert!(!links.runs("a"));
+            assert!(links.ended["a"].error.is_none(), "it drained");
             add(&mut links, "a", LIMIT);
             let another = tokio::time::timeout(LIMIT, links.ended()).await;
             assert!(another.is_err(), "nothing is left of the first");
