@@ -98,7 +98,7 @@ fn load(path: &Path) -> Result<Config, config::Error> {
     config::load(path, environment)
 }
 
-async fn replicate(command: &Command) -> Result<Exit, (Exit, anyhow::Error)> {
+async fn on_the_runtime(command: &Command) -> Result<Exit, (Exit, anyhow::Error)> {
     match command {
         Command::Run(arguments) => run::execute(arguments).await,
         Command::Checkpoint(arguments) => checkpoint::execute(arguments).await,
@@ -126,7 +126,7 @@ pub fn execute(arguments: &Arguments) -> Exit {
             let _runtime = runtime.enter();
             guest::execute(command)
         }
-        command => runtime.block_on(replicate(command)),
+        command => runtime.block_on(on_the_runtime(command)),
     };
     // What still blocks, such as a guest in an endless loop, must not hold up the end.
     runtime.shutdown_background();

@@ -195,16 +195,17 @@ impl<C: Client> Lane<C> {
 
     async fn wait(&mut self, pause: Pause) -> Result<(), Error> {
         let Pause { guest, reason, .. } = pause;
+        // Who reads the log finds the status to be so.
+        self.status.guest_paused(Some(Alert::GuestPaused {
+            guest: guest.clone(),
+            error: reason.clone(),
+        }));
         tracing::error!(
             lane = %self.ledger.key,
             guest,
             pause = %humantime::format_duration(pause.time),
             "the guest fails on message after message, the lane waits before it asks it again: {reason}"
         );
-        self.status.guest_paused(Some(Alert::GuestPaused {
-            guest,
-            error: reason,
-        }));
         let waited = self.ledger.retrier.unless_stopped(pause.over).await;
         self.status.guest_paused(None);
         waited
