@@ -98,15 +98,6 @@ fn load(path: &Path) -> Result<Config, config::Error> {
     config::load(path, environment)
 }
 
-async fn on_the_runtime(command: &Command) -> Result<Exit, (Exit, anyhow::Error)> {
-    match command {
-        Command::Run(arguments) => run::execute(arguments).await,
-        Command::Checkpoint(arguments) => checkpoint::execute(arguments).await,
-        Command::DeadLetters(command) => dead_letters::execute(command).await,
-        Command::Guest(command) => guest::execute(command),
-    }
-}
-
 /// Runs the command; returns how the process ends. Errors go to stderr.
 pub fn execute(arguments: &Arguments) -> Exit {
     if let Err(error) = logging::start(arguments) {
@@ -121,12 +112,14 @@ pub fn execute(arguments: &Arguments) -> Exit {
         }
     };
     let outcome = match &arguments.command {
+        Command::Run(arguments) => runtime.block_on(run::execute(arguments)),
+        Command::Checkpoint(arguments) => runtime.block_on(checkpoint::execute(arguments)),
+        Command::DeadLetters(command) => runtime.block_on(dead_letters::execute(command)),
         // What guests are granted starts work on the runtime and waits for it, which must not happen on the runtime.
         Command::Guest(command) => {
             let _runtime = runtime.enter();
             guest::execute(command)
         }
-        command => runtime.block_on(on_the_runtime(command)),
     };
     // What still blocks, such as a guest in an endless loop, must not hold up the end.
     runtime.shutdown_background();

@@ -105,7 +105,6 @@ pub async fn run(
     let drain_timeout = config.gateway.drain_timeout;
     let mut links = Links::new(Arc::clone(&board), drain_timeout, stop.clone());
     let mut running = Running {
-        clusters: clusters(&config),
         config,
         guests,
         writers,
@@ -150,7 +149,6 @@ impl From<Unsaved> for link::Error {
 /// What the links are made of.
 struct Running {
     config: Config,
-    clusters: BTreeMap<String, Arc<Cluster>>,
     guests: Arc<Guests>,
     writers: Writers,
     board: Arc<Board>,
@@ -159,10 +157,9 @@ struct Running {
 impl Running {
     fn parts(&mut self, link: config::Link) -> link::Parts {
         let config = &self.config;
-        let cluster = |name: &String| Arc::clone(&self.clusters[name]);
         link::Parts {
-            source: cluster(&link.source.cluster),
-            destination: cluster(&link.destination.cluster),
+            source: cluster(config, &link.source.cluster),
+            destination: cluster(config, &link.destination.cluster),
             guests: self.guests.of(&link),
             checkpoints: self.writers.of(config, &link),
             board: Arc::clone(&self.board),

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::links::Links;
-use super::{Error, Running, clusters};
+use super::{Error, Running};
 use crate::config::{self, Config};
 use crate::link;
 
@@ -169,14 +169,6 @@ impl Running {
         for name in &changes.removed {
             self.board.remove(name);
         }
-        let mut clusters = clusters(&config);
-        for (name, cluster) in &mut clusters {
-            let before = self.clusters.get(name);
-            if let Some(before) = before.filter(|before| before.config == cluster.config) {
-                *cluster = before.clone();
-            }
-        }
-        self.clusters = clusters;
         self.config = config;
         if stop.is_cancelled() {
             return Ok(changes);

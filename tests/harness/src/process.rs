@@ -128,6 +128,20 @@ impl Sluice {
         Ok(Self { child, log })
     }
 
+    /// Runs `sluice guest` to its end, which may take `patience`: its exit code, what it printed, and its log.
+    ///
+    /// # Errors
+    /// When it does not start or does not end.
+    pub async fn guest(
+        arguments: &[&dyn AsRef<OsStr>],
+        patience: Duration,
+    ) -> Result<(i32, String, String)> {
+        let mut all = vec![OsStr::new("guest")];
+        all.extend(arguments.iter().map(AsRef::as_ref));
+        let (code, text, log) = Self::start_bare(&all, &[])?.output_within(patience).await?;
+        Ok((code.context("a signal ended it")?, text, log))
+    }
+
     /// Waits until a log line holds `text`.
     ///
     /// # Errors

@@ -15,12 +15,8 @@ const NAME: &str = "my-guest";
 
 /// Exit code and stderr of `sluice guest`.
 async fn sluice_guest(arguments: &[&dyn AsRef<OsStr>]) -> Result<(i32, String)> {
-    let mut all = vec![OsStr::new("guest")];
-    all.extend(arguments.iter().map(AsRef::as_ref));
-    let (code, _, log) = Sluice::start_bare(&all, &[])?
-        .output_within(PATIENCE)
-        .await?;
-    Ok((code.context("it ended")?, log))
+    let (code, _, log) = Sluice::guest(arguments, PATIENCE).await?;
+    Ok((code, log))
 }
 
 /// A new project in a folder of its own.

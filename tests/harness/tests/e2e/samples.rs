@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use sluice_harness::{Message, Setup, Sluice, guest, header};
+use sluice_harness::{Message, PATIENCE, Setup, Sluice, guest, header};
 
 const EU: &str = r#"{"headers": [{"key": "region", "value": "eu"}], "payload": "a"}"#;
 const US: &str =
@@ -28,11 +28,9 @@ impl Folder {
 
 /// Exit code, lines on stdout, and stderr of `sluice guest`.
 async fn sluice_guest(arguments: &[&dyn AsRef<OsStr>]) -> Result<(i32, Vec<Value>, String)> {
-    let mut all = vec![OsStr::new("guest")];
-    all.extend(arguments.iter().map(AsRef::as_ref));
-    let (code, text, log) = Sluice::start_bare(&all, &[])?.output().await?;
+    let (code, text, log) = Sluice::guest(arguments, PATIENCE).await?;
     let lines = text.lines().map(serde_json::from_str);
-    Ok((code.unwrap_or(-1), lines.collect::<Result<_, _>>()?, log))
+    Ok((code, lines.collect::<Result<_, _>>()?, log))
 }
 
 #[tokio::test]
